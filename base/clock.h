@@ -1,0 +1,34 @@
+// Clock: the time, passed in so that tests can set it. Any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace cuplex {
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  /// Nanoseconds of a clock that never runs backwards.
+  virtual int64_t NowNs() const = 0;
+};
+
+class SteadyClock final : public Clock {
+ public:
+  int64_t NowNs() const override {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+};
+
+class ManualClock final : public Clock {
+ public:
+  int64_t NowNs() const override { return now_ns_; }
+  void Advance(int64_t ns) { now_ns_ += ns; }
+
+ private:
+  int64_t now_ns_ = 0;
+};
+
+}  // namespace cuplex

@@ -1,0 +1,26 @@
+# One include root: `#include "base/result.h"` names the room. Generated headers live under the same names.
+include_directories(${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/gen)
+
+# cuplex_room(NAME SOURCES a.cc b.cc LIBS other ...): the static library cuplex_NAME.
+function(cuplex_room NAME)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  if(ARG_SOURCES)
+    add_library(cuplex_${NAME} STATIC ${ARG_SOURCES})
+    target_link_libraries(cuplex_${NAME} PUBLIC ${ARG_LIBS})
+  else()
+    add_library(cuplex_${NAME} INTERFACE)
+    target_link_libraries(cuplex_${NAME} INTERFACE ${ARG_LIBS})
+  endif()
+endfunction()
+
+# cuplex_test(NAME SOURCES x_test.cc LIBS cuplex_x ...): a GoogleTest program and its CTest entry.
+function(cuplex_test NAME)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LIBS;ENVIRONMENT" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${NAME} ${ARG_SOURCES})
+  target_link_libraries(${NAME} PRIVATE ${ARG_LIBS} GTest::gtest GTest::gmock GTest::gtest_main)
+  add_test(NAME ${NAME} COMMAND ${NAME})
+  set_tests_properties(${NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${ARG_ENVIRONMENT}")
+endfunction()
