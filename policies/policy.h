@@ -1,0 +1,122 @@
+// Policy: what one YAML file says about devices and tenants, as a plain value, and the reading of it.
+//
+// Reading touches the file and, for user and group names, the accounts database; everything else is a pure
+// function of the text. Any thread. A file is taken whole or refused whole; docs/policies.md has every key.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+namespace cuplex::policies {
+
+/// How a device is shared. Names in the file: "timeslice".
+enum class DeviceMode {
+  kTimeslice,  // tenants take turns; one tenant's work is on the device at a time
+};
+
+/// A device as the file names it: the driver's index (0..255), or a UUID as nvidia-smi prints it
+/// ("GPU-8-4-4-4-12" lower-case hex digits).
+using DeviceName = std::variant<int, std::string>;
+std::string PrintDeviceName(const DeviceName& name);
+
+struct Device {
+  DeviceName name;
+  DeviceMode mode = DeviceMode::kTimeslice;
+  bool operator==(const Device&) const = default;
+};
+
+/// Both ends belong to it.
+struct IdRange {
+  uint32_t first = 0;
+  uint32_t last = 0;
+  bool operator==(const IdRange&) const = default;
+};
+
+/// One way to recognise a client: every kind that is not empty must hold, by any one of its entries.
+struct Match {
+  std::vector<IdRange> uids;         // SO_PEERCRED uid
+  std::vector<IdRange> gids;         // SO_PEERCRED gid, the primary group
+  std::vector<std::string> cgroups;  // patterns over the cgroup path, see policies/match.h
+  bool operator==(const Match&) const = default;
+};
+
+/// The socket of one tenant: who reaches it is that tenant, if `matches` (where there are any) agree.
+struct Socket {
+  std::string path;               // absolute, at most 107 bytes, unique among all sockets of the server
+  uint32_t mode = 0600;           // permission bits, at most 0777
+  std::optional<uint32_t> owner;  // nullopt: stays the server's user
+  std::optional<uint32_t> group;  // nullopt: stays the server's group
+  bool operator==(const Socket&) const = default;
+};
+
+inline constexpr uint32_t kDefaultWeight = 100;
+
+struct Tenant {
+  std::string name;                  // unique; 1..63 of a-z 0-9 and inner '-'
+  std::vector<Match> matches;        // any one suffices; empty: recognised by its socket alone
+  Socket socket;                     // always set
+  uint64_t memory_bytes = 0;         // on each device it sees; 1 MiB .. 1 PiB
+  uint32_t weight = kDefaultWeight;  // 1..10000
+  int priority = 0;                  // -10..10, a higher class goes first
+  std::vector<DeviceName> devices;   // which it sees, as `Policy::devices` names them; empty: all
+  bool operator==(const Tenant&) const = default;
+
+  bool Sees(const DeviceName& device) const;
+};
+
+struct ServerSettings {
+  std::string run_dir;  // absolute; sockets live here unless they say otherwise
+  std::string socket;   // the socket shared by all tenants that have matches; <run_dir>/cuplex.sock
+  std::string control;  // ZeroMQ endpoint, ipc:///absolute/path; <run_dir>/control.sock
+  std::string metrics;  // "ADDRESS:PORT" or "[IPV6]:PORT", port 0 for any free one; empty: no exporter
+  bool operator==(const ServerSettings&) const = default;
+};
+
+struct Policy {
+  ServerSettings server;
+  std::vector<Device> devices;                // empty: every device of the driver, in mode timeslice
+  std::vector<Tenant> tenants;                // in file order, at least one
+  std::optional<std::string> default_tenant;  // names one of `tenants`; nullopt: unknown clients are refused
+  /// "FILE:LINE:COLUMN: sentence": what the file asks for and this version reads but does not act on.
+  std::vector<std::string> notes;
+
+  const Tenant* Find(std::string_view tenant_name) const;
+};
+
+/// Names of users and groups to numbers.
+class Accounts {
+ public:
+  virtual ~Accounts() = default;
+  virtual std::optional<uint32_t> Uid(const std::string& user) const = 0;
+  virtual std::optional<uint32_t> Gid(const std::string& group) const = 0;
+};
+
+/// What this machine knows (getpwnam_r, getgrnam_r).
+class SystemAccounts final : public Accounts {
+ public:
+  std::optional<uint32_t> Uid(const std::string& user) const override;
+  std::optional<uint32_t> Gid(const std::string& group) const override;
+};
+
+/// What a file may be at most; a longer one is refused unread.
+inline constexpr size_t kLongestPolicy = size_t{1} << 20;
+inline constexpr std::string_view kDefaultRunDir = "/run/cuplex";
+inline constexpr std::string_view kDefaultMetrics = "127.0.0.1:9400";
+
+/// The policy in `text`. `file` is the name that error lines begin with. `run_dir`, when not empty, takes the
+/// place of the file's `server: run_dir`.
+/// Error (Blame::kCaller): one line "FILE:LINE:COLUMN: sentence" for each fault of the file, in the order of
+/// the file, joined by '\n'. Lines and columns count from 1.
+Result<Policy> ParsePolicy(std::string_view text, std::string_view file, const Accounts& accounts,
+                           std::string_view run_dir = {});
+
+/// ParsePolicy of the file at `path`; Blame::kSystem where it cannot be read.
+Result<Policy> LoadPolicy(const std::string& path, const Accounts& accounts, std::string_view run_dir = {});
+
+}  // namespace cuplex::policies
