@@ -24,10 +24,18 @@ if(CUPLEX_SANITIZE)
   add_link_options(-fsanitize=${CUPLEX_SANITIZE})
 endif()
 
+# Paths in debug information and __FILE__ start at the source folder, so that clones in different folders build the
+# same bytes and share one cache.
+add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
+
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  # The sloppiness is what ccache asks for before it caches anything that uses a precompiled header.
+  set(CUPLEX_CACHED ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CUPLEX_CACHED})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CUPLEX_CACHED})
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
 endif()
 find_program(LLD ld.lld-19)
 if(LLD AND CMAKE_CXX_COMPILER_ID MATCHES Clang)
