@@ -1009,4 +1009,9 @@ typedef enum CUdevResourceType_enum {
   CU_DEV_RESOURCE_TYPE_SM = 1,
 } CUdevResourceType;
 
+typedef enum CUoutput_mode_enum {
+  CU_OUT_KEY_VALUE_PAIR = 0,
+  CU_OUT_CSV = 1,
+} CUoutput_mode;
+
 // clang-format on
