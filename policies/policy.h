@@ -49,7 +49,7 @@ struct Match {
 /// The socket of one tenant: who reaches it is that tenant, if `matches` (where there are any) agree.
 struct Socket {
   std::string path;               // absolute, at most 107 bytes, unique among all sockets of the server
-  uint32_t mode = 0600;           // permission bits, at most 0777
+  uint32_t mode = 0600;           // permission bits; unless the file says, 0666 for a tenant with matches
   std::optional<uint32_t> owner;  // nullopt: stays the server's user
   std::optional<uint32_t> group;  // nullopt: stays the server's group
   bool operator==(const Socket&) const = default;
