@@ -1,8 +1,8 @@
 // The driver API's types, laid out as CUDA 13.0 lays them out. C and C++; data, so any thread.
 //
-// Names are those of NVIDIA's cuda.h and stand in the global namespace, so that a program compiles against either; never
-// include both (cuda/abi_check.cc wraps this one in a namespace to hold the two against each other). Structs that no
-// carried call reads are declared and not defined.
+// Names are those of NVIDIA's cuda.h and stand in the global namespace, so that a program compiles against
+// either; never include both (cuda/abi_check.cc wraps this one in a namespace to hold the two against each
+// other). Structs that no carried call reads are declared and not defined.
 #pragma once
 
 #include <stddef.h>
