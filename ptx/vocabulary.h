@@ -13,151 +13,148 @@
 namespace cuplex::ptx {
 
 // Fundamental and packed types: X(id, spelling, bits). The opaque handles have 64 bits.
-#define CUPLEX_PTX_TYPES(X)                                                                                  \
-  X(Pred, "pred", 1)                                                                                         \
-  X(B1, "b1", 1)                                                                                             \
-  X(B4, "b4", 4) X(S4, "s4", 4) X(U4, "u4", 4) X(B8, "b8", 8) X(B16, "b16", 16) X(B32, "b32", 32)            \
-      X(B64, "b64", 64) X(B128, "b128", 128) X(U8, "u8", 8) X(U16, "u16", 16) X(U32, "u32", 32)              \
-          X(U64, "u64", 64) X(S8, "s8", 8) X(S16, "s16", 16) X(S32, "s32", 32) X(S64, "s64", 64)             \
-              X(F16, "f16", 16) X(Bf16, "bf16", 16) X(Tf32, "tf32", 32) X(F32, "f32", 32) X(F64, "f64", 64)  \
-                  X(F16x2, "f16x2", 32) X(Bf16x2, "bf16x2", 32) X(F32x2, "f32x2", 64) X(U16x2, "u16x2", 32)  \
-                      X(S16x2, "s16x2", 32) X(U8x4, "u8x4", 32) X(S8x4, "s8x4", 32) X(E4m3, "e4m3", 8)       \
-                          X(E5m2, "e5m2", 8) X(E4m3x2, "e4m3x2", 16) X(E5m2x2, "e5m2x2", 16)                 \
-                              X(E4m3x4, "e4m3x4", 32) X(E5m2x4, "e5m2x4", 32) X(E3m2, "e3m2", 8)             \
-                                  X(E2m3, "e2m3", 8) X(E2m1, "e2m1", 4) X(E3m2x2, "e3m2x2", 16)              \
-                                      X(E2m3x2, "e2m3x2", 16) X(E2m1x2, "e2m1x2", 8) X(E3m2x4, "e3m2x4", 32) \
-                                          X(E2m3x4, "e2m3x4", 32) X(E2m1x4, "e2m1x4", 16)                    \
-                                              X(Ue8m0, "ue8m0", 8) X(Ue4m3, "ue4m3", 8)                      \
-                                                  X(Ue8m0x2, "ue8m0x2", 16) X(B6x16P32, "b6x16_p32", 128)    \
-                                                      X(B4x16P64, "b4x16_p64", 128) X(Texref, "texref", 64)  \
-                                                          X(Samplerref, "samplerref", 64)                    \
-                                                              X(Surfref, "surfref", 64)
+#define CUPLEX_PTX_TYPES(X)                                                                                 \
+  X(Pred, "pred", 1)                                                                                        \
+  X(B1, "b1", 1) X(B4, "b4", 4) X(S4, "s4", 4) X(U4, "u4", 4) X(B8, "b8", 8) X(B16, "b16", 16)              \
+      X(B32, "b32", 32) X(B64, "b64", 64) X(B128, "b128", 128) X(U8, "u8", 8) X(U16, "u16", 16)             \
+          X(U32, "u32", 32) X(U64, "u64", 64) X(S8, "s8", 8) X(S16, "s16", 16) X(S32, "s32", 32)            \
+              X(S64, "s64", 64) X(F16, "f16", 16) X(Bf16, "bf16", 16) X(Tf32, "tf32", 32) X(F32, "f32", 32) \
+                  X(F64, "f64", 64) X(F16x2, "f16x2", 32) X(Bf16x2, "bf16x2", 32) X(F32x2, "f32x2", 64) X(  \
+                      U16x2, "u16x2", 32) X(S16x2, "s16x2", 32) X(U8x4, "u8x4", 32) X(S8x4, "s8x4", 32)     \
+                      X(E4m3, "e4m3", 8) X(E5m2, "e5m2", 8) X(E4m3x2, "e4m3x2", 16) X(E5m2x2, "e5m2x2", 16) \
+                          X(E4m3x4, "e4m3x4", 32) X(E5m2x4, "e5m2x4", 32) X(E3m2, "e3m2", 8)                \
+                              X(E2m3, "e2m3", 8) X(E2m1, "e2m1", 4) X(E3m2x2, "e3m2x2", 16)                 \
+                                  X(E2m3x2, "e2m3x2", 16) X(E2m1x2, "e2m1x2", 8) X(E3m2x4, "e3m2x4", 32)    \
+                                      X(E2m3x4, "e2m3x4", 32) X(E2m1x4, "e2m1x4", 16) X(Ue8m0, "ue8m0", 8)  \
+                                          X(Ue4m3, "ue4m3", 8) X(Ue8m0x2, "ue8m0x2", 16)                    \
+                                              X(B6x16P32, "b6x16_p32", 128) X(B4x16P64, "b4x16_p64", 128)   \
+                                                  X(Texref, "texref", 64) X(Samplerref, "samplerref", 64)   \
+                                                      X(Surfref, "surfref", 64)
 
 // State spaces, as declarations and memory instructions spell them: X(id, spelling).
-#define CUPLEX_PTX_SPACES(X)                                                                    \
-  X(Reg, "reg")                                                                                 \
-  X(Sreg, "sreg")                                                                               \
-  X(Const, "const") X(Global, "global") X(Local, "local") X(Param, "param") X(Shared, "shared") \
-      X(Tex, "tex") X(SharedCta, "shared::cta") X(SharedCluster, "shared::cluster")             \
+#define CUPLEX_PTX_SPACES(X)                                                                            \
+  X(Reg, "reg")                                                                                         \
+  X(Sreg, "sreg") X(Const, "const") X(Global, "global") X(Local, "local") X(Param, "param")             \
+      X(Shared, "shared") X(Tex, "tex") X(SharedCta, "shared::cta") X(SharedCluster, "shared::cluster") \
           X(ParamEntry, "param::entry") X(ParamFunc, "param::func")
 
 // Opcode families: the word before the first dot. X(id, spelling).
-#define CUPLEX_PTX_OPCODES(X)                                                                                          \
-  X(Abs, "abs")                                                                                                        \
-  X(Activemask, "activemask")                                                                                          \
-  X(Add, "add") X(Addc, "addc") X(Alloca, "alloca") X(And, "and") X(Applypriority, "applypriority") X(                 \
-      Atom, "atom") X(Bar, "bar") X(Barrier, "barrier") X(Bfe, "bfe") X(Bfi, "bfi") X(Bfind, "bfind")                  \
-      X(Bmsk, "bmsk") X(Bra, "bra") X(Brev, "brev") X(Brkpt, "brkpt") X(Brx, "brx") X(Call, "call") X(                 \
-          Clusterlaunchcontrol, "clusterlaunchcontrol") X(Clz, "clz") X(Cnot, "cnot")                                  \
-          X(Copysign, "copysign") X(Cos, "cos") X(Cp, "cp") X(Createpolicy, "createpolicy") X(Cvt, "cvt") X(           \
-              Cvta, "cvta") X(Discard, "discard") X(Div, "div") X(Dp2a, "dp2a") X(Dp4a, "dp4a")                        \
-              X(Elect, "elect") X(Ex2, "ex2") X(Exit, "exit") X(Fence, "fence") X(Fma, "fma") X(                       \
-                  Fns,                                                                                                 \
-                  "fns") X(Getctarank, "getctarank") X(Griddepcontrol,                                                 \
-                                                       "griddepcontrol") X(Isspacep, "isspacep")                       \
-                  X(Istypep, "istypep") X(Ld, "ld") X(Ldmatrix, "ldmatrix") X(Ldu, "ldu") X(Lg2, "lg2") X(             \
-                      Lop3,                                                                                            \
-                      "lop3") X(Mad, "mad")                                                                            \
-                      X(Mad24, "mad24") X(Madc, "madc") X(Mapa, "mapa") X(Match, "match") X(                           \
-                          Max,                                                                                         \
-                          "max") X(Mbarrier,                                                                           \
-                                   "mbarrier") X(Membar,                                                               \
-                                                 "membar") X(Min, "min")                                               \
-                          X(Mma, "mma") X(                                                                             \
-                              Mov,                                                                                     \
-                              "mov") X(Movmatrix,                                                                      \
-                                       "movmatrix") X(Mul, "mul")                                                      \
-                              X(Mul24, "mul24") X(Multimem, "multimem") X(Nanosleep, "nanosleep") X(                   \
-                                  Neg, "neg")                                                                          \
-                                  X(Not, "not") X(Or, "or") X(                                                         \
-                                      Pmevent,                                                                         \
-                                      "pmevent") X(Popc,                                                               \
-                                                   "popc") X(Prefetch, "prefetch")                                     \
-                                      X(Prefetchu, "prefetchu") X(Prmt, "prmt") X(Rcp, "rcp") X(                       \
-                                          Red,                                                                         \
-                                          "red") X(Redux,                                                              \
-                                                   "redux") X(Rem, "rem")                                              \
-                                          X(Ret, "ret") X(                                                             \
-                                              Rsqrt,                                                                   \
-                                              "rsqrt") X(Sad,                                                          \
-                                                         "sad") X(Selp, "selp")                                        \
-                                              X(Set, "set") X(Setmaxnreg, "setmaxnreg") X(Setp, "setp") X(             \
-                                                  Shf,                                                                 \
-                                                  "shf") X(Shfl,                                                       \
-                                                           "shfl") X(Shl, "shl")                                       \
-                                                  X(Shr, "shr") X(                                                     \
-                                                      Sin,                                                             \
-                                                      "sin") X(Slct,                                                   \
-                                                               "slct") X(Sqrt,                                         \
-                                                                         "sqrt") X(St,                                 \
-                                                                                   "st") X(Stackrestore,               \
-                                                                                           "stackrestore")             \
-                                                      X(Stacksave, "stacksave") X(Stmatrix, "stmatrix") X(             \
-                                                          Sub,                                                         \
-                                                          "sub") X(Subc,                                               \
-                                                                   "subc") X(Suld,                                     \
-                                                                             "suld") X(Suq, "suq")                     \
-                                                          X(Sured, "sured") X(Sust, "sust") X(                         \
-                                                              Szext,                                                   \
-                                                              "szext") X(Tanh,                                         \
-                                                                         "tanh") X(Tcgen05, "tcgen05")                 \
-                                                              X(Tensormap, "tensormap") X(Testp, "testp") X(           \
-                                                                  Tex,                                                 \
-                                                                  "tex") X(Tld4,                                       \
-                                                                           "tld4") X(Trap, "trap")                     \
-                                                                  X(Txq, "txq") X(Vabsdiff, "vabsdiff") X(             \
-                                                                      Vabsdiff2, "vabsdiff2")                          \
-                                                                      X(Vabsdiff4, "vabsdiff4") X(                     \
-                                                                          Vadd,                                        \
-                                                                          "vadd") X(Vadd2, "vadd2")                    \
-                                                                          X(Vadd4, "vadd4") X(                         \
-                                                                              Vavrg2,                                  \
-                                                                              "vavrg2") X(Vavrg4, "vavrg4")            \
-                                                                              X(Vmad,                                  \
-                                                                                "vmad") X(Vmax, "vmax")                \
-                                                                                  X(Vmax2, "vmax2") X(                 \
-                                                                                      Vmax4,                           \
-                                                                                      "v"                              \
-                                                                                      "m"                              \
-                                                                                      "a"                              \
-                                                                                      "x"                              \
-                                                                                      "4") X(Vmin, "vmin")             \
-                                                                                      X(Vmin2, "vmin2") X(             \
-                                                                                          Vmin4,                       \
-                                                                                          "vmin4") X(Vote,             \
-                                                                                                     "vote")           \
-                                                                                          X(Vset, "vset") X(           \
-                                                                                              Vset2,                   \
-                                                                                              "vset"                   \
-                                                                                              "2") X(Vset4,            \
-                                                                                                     "vset"            \
-                                                                                                     "4") X(Vshl,      \
-                                                                                                            "vs"       \
-                                                                                                            "h"        \
-                                                                                                            "l")       \
-                                                                                              X(Vshr, "vsh"            \
-                                                                                                      "r") X(          \
-                                                                                                  Vsub,                \
-                                                                                                  "vsub")              \
-                                                                                                  X(                   \
-                                                                                                      Vsub2,           \
-                                                                                                      "vsub"           \
-                                                                                                      "2") X(Vsub4,    \
-                                                                                                             "vsub4")  \
-                                                                                                      X(Wgmma,         \
-                                                                                                        "wg"           \
-                                                                                                        "mm"           \
-                                                                                                        "a") X(Wmma,   \
-                                                                                                               "wmma") \
-                                                                                                          X(Xor,       \
-                                                                                                            "xor")
+#define CUPLEX_PTX_OPCODES(X)                                                                                                      \
+  X(Abs, "abs")                                                                                                                    \
+  X(Activemask, "activemask") X(Add, "add") X(Addc, "addc") X(Alloca, "alloca") X(And, "and") X(                                   \
+      Applypriority, "applypriority") X(Atom, "atom") X(Bar, "bar") X(Barrier, "barrier") X(Bfe, "bfe")                            \
+      X(Bfi, "bfi") X(Bfind, "bfind") X(Bmsk, "bmsk") X(Bra, "bra") X(Brev, "brev") X(Brkpt, "brkpt") X(                           \
+          Brx, "brx") X(Call, "call") X(Clusterlaunchcontrol, "clusterlaunchcontrol") X(Clz, "clz")                                \
+          X(Cnot, "cnot") X(Copysign, "copysign") X(Cos, "cos") X(Cp, "cp") X(                                                     \
+              Createpolicy, "createpolicy") X(Cvt, "cvt") X(Cvta, "cvta") X(Discard, "discard")                                    \
+              X(Div, "div") X(Dp2a, "dp2a") X(Dp4a, "dp4a") X(Elect, "elect") X(Ex2, "ex2") X(Exit, "exit")                        \
+                  X(Fence, "fence") X(Fma, "fma") X(Fns, "fns") X(Getctarank, "getctarank") X(                                     \
+                      Griddepcontrol,                                                                                              \
+                      "griddepcontrol") X(Isspacep, "isspacep")                                                                    \
+                      X(Istypep, "istypep") X(Ld, "ld") X(Ldmatrix, "ldmatrix") X(Ldu, "ldu") X(                                   \
+                          Lg2,                                                                                                     \
+                          "lg2") X(Lop3,                                                                                           \
+                                   "lop3") X(Mad, "mad")                                                                           \
+                          X(Mad24, "mad24") X(Madc, "madc") X(Mapa, "mapa") X(Match, "match") X(                                   \
+                              Max,                                                                                                 \
+                              "max") X(Mbarrier,                                                                                   \
+                                       "mbarrier") X(Membar,                                                                       \
+                                                     "membar") X(Min, "min")                                                       \
+                              X(Mma, "mma") X(                                                                                     \
+                                  Mov,                                                                                             \
+                                  "mov") X(Movmatrix,                                                                              \
+                                           "movmatrix") X(Mul, "mul")                                                              \
+                                  X(Mul24, "mul24") X(Multimem, "multimem") X(Nanosleep, "nanosleep") X(                           \
+                                      Neg, "neg")                                                                                  \
+                                      X(Not, "not") X(Or, "or") X(                                                                 \
+                                          Pmevent,                                                                                 \
+                                          "pmevent") X(Popc,                                                                       \
+                                                       "popc") X(Prefetch, "prefetch")                                             \
+                                          X(Prefetchu, "prefetchu") X(Prmt, "prmt") X(Rcp, "rcp") X(                               \
+                                              Red,                                                                                 \
+                                              "red") X(Redux,                                                                      \
+                                                       "redux") X(Rem, "rem")                                                      \
+                                              X(Ret, "ret") X(                                                                     \
+                                                  Rsqrt,                                                                           \
+                                                  "rsqrt") X(Sad,                                                                  \
+                                                             "sad") X(Selp, "selp")                                                \
+                                                  X(Set, "set") X(Setmaxnreg, "setmaxnreg") X(Setp, "setp") X(                     \
+                                                      Shf,                                                                         \
+                                                      "shf") X(Shfl,                                                               \
+                                                               "shfl") X(Shl, "shl")                                               \
+                                                      X(Shr, "shr") X(                                                             \
+                                                          Sin,                                                                     \
+                                                          "sin") X(Slct,                                                           \
+                                                                   "slct") X(Sqrt,                                                 \
+                                                                             "sqrt") X(St, "st")                                   \
+                                                          X(Stackrestore, "stackrestore") X(                                       \
+                                                              Stacksave,                                                           \
+                                                              "stacksave") X(Stmatrix, "stmatrix")                                 \
+                                                              X(Sub, "sub") X(Subc, "subc") X(Suld, "suld") X(                     \
+                                                                  Suq,                                                             \
+                                                                  "suq") X(Sured,                                                  \
+                                                                           "sured") X(Sust, "sust")                                \
+                                                                  X(Szext, "szext") X(Tanh, "tanh") X(                             \
+                                                                      Tcgen05,                                                     \
+                                                                      "tcgen05") X(Tensormap, "tensormap")                         \
+                                                                      X(Testp, "testp") X(                                         \
+                                                                          Tex,                                                     \
+                                                                          "tex") X(Tld4,                                           \
+                                                                                   "tld4") X(Trap,                                 \
+                                                                                             "trap")                               \
+                                                                          X(Txq,                                                   \
+                                                                            "txq") X(Vabsdiff, "vabsdiff")                         \
+                                                                              X(Vabsdiff2, "vabsdiff2") X(                         \
+                                                                                  Vabsdiff4,                                       \
+                                                                                  "vabsdiff4") X(Vadd,                             \
+                                                                                                 "vadd")                           \
+                                                                                  X(Vadd2, "vadd2") X(                             \
+                                                                                      Vadd4,                                       \
+                                                                                      "vadd4") X(Vavrg2,                           \
+                                                                                                 "vavrg2")                         \
+                                                                                      X(Vavrg4, "vavrg4") X(                       \
+                                                                                          Vmad,                                    \
+                                                                                          "vmad")                                  \
+                                                                                          X(Vmax, "vmax") X(                       \
+                                                                                              Vmax2,                               \
+                                                                                              "vmax2") X(Vmax4,                    \
+                                                                                                         "v"                       \
+                                                                                                         "m"                       \
+                                                                                                         "a"                       \
+                                                                                                         "x"                       \
+                                                                                                         "4") X(Vmin,              \
+                                                                                                                "vmin") X(Vmin2,   \
+                                                                                                                          "vmin2") \
+                                                                                              X(Vmin4,                             \
+                                                                                                "vmin4") X(Vote,                   \
+                                                                                                           "vote") X(Vset,         \
+                                                                                                                     "vset")       \
+                                                                                                  X(                               \
+                                                                                                      Vset2,                       \
+                                                                                                      "vset"                       \
+                                                                                                      "2") X(Vset4,                \
+                                                                                                             "vset4")              \
+                                                                                                      X(Vshl,                      \
+                                                                                                        "vs"                       \
+                                                                                                        "h"                        \
+                                                                                                        "l") X(Vshr,               \
+                                                                                                               "vshr") X(Vsub,     \
+                                                                                                                         "vsub")   \
+                                                                                                          X(Vsub2,                 \
+                                                                                                            "vsub2") X(Vsub4,      \
+                                                                                                                       "vsub4")    \
+                                                                                                              X(Wgmma,             \
+                                                                                                                "wgmma")           \
+                                                                                                                  X(Wmma,          \
+                                                                                                                    "wmma")        \
+                                                                                                                      X(Xor,       \
+                                                                                                                        "xor")
 
 // Modifiers that are neither types nor state spaces: X(id, spelling).
 #define CUPLEX_PTX_MODIFIERS(X)                                                                              \
   /* rounding */                                                                                             \
   X(Rn, "rn")                                                                                                \
-  X(Rz, "rz")                                                                                                \
-  X(Rm, "rm") X(Rp, "rp") X(Rna, "rna") X(Rs, "rs") X(Rni, "rni") X(Rzi, "rzi") X(Rmi, "rmi")                \
+  X(Rz, "rz") X(Rm, "rm") X(Rp, "rp") X(Rna, "rna") X(Rs, "rs") X(Rni, "rni") X(Rzi, "rzi") X(Rmi, "rmi")    \
       X(Rpi, "rpi") /* arithmetic */                                                                         \
       X(Ftz, "ftz") X(Sat, "sat") X(Satfinite, "satfinite") X(Relu, "relu") X(Noftz, "noftz") X(Oob, "oob")  \
           X(Approx, "approx") X(Full, "full") X(Nan, "NaN") X(Xorsign, "xorsign") X(Abs, "abs") X(Lo, "lo")  \
@@ -228,15 +225,14 @@ namespace cuplex::ptx {
 // Special registers without their leading '%': X(id, spelling). %envreg0..31 and %pm0..7 follow as ranges.
 #define CUPLEX_PTX_SPECIALS(X)                                                                               \
   X(Tid, "tid")                                                                                              \
-  X(Ntid, "ntid")                                                                                            \
-  X(Laneid, "laneid") X(Warpid, "warpid") X(Nwarpid, "nwarpid") X(Ctaid, "ctaid") X(Nctaid, "nctaid")        \
-      X(Smid, "smid") X(Nsmid, "nsmid") X(Gridid, "gridid") X(IsExplicitCluster, "is_explicit_cluster")      \
-          X(Clusterid, "clusterid") X(Nclusterid, "nclusterid") X(ClusterCtaid, "cluster_ctaid")             \
-              X(ClusterNctaid, "cluster_nctaid") X(ClusterCtarank, "cluster_ctarank")                        \
-                  X(ClusterNctarank, "cluster_nctarank") X(LanemaskEq, "lanemask_eq")                        \
-                      X(LanemaskLe, "lanemask_le") X(LanemaskLt, "lanemask_lt") X(LanemaskGe, "lanemask_ge") \
-                          X(LanemaskGt, "lanemask_gt") X(Clock, "clock") X(ClockHi, "clock_hi")              \
-                              X(Clock64, "clock64") X(Globaltimer, "globaltimer")                            \
+  X(Ntid, "ntid") X(Laneid, "laneid") X(Warpid, "warpid") X(Nwarpid, "nwarpid") X(Ctaid, "ctaid")            \
+      X(Nctaid, "nctaid") X(Smid, "smid") X(Nsmid, "nsmid") X(Gridid, "gridid")                              \
+          X(IsExplicitCluster, "is_explicit_cluster") X(Clusterid, "clusterid") X(Nclusterid, "nclusterid")  \
+              X(ClusterCtaid, "cluster_ctaid") X(ClusterNctaid, "cluster_nctaid")                            \
+                  X(ClusterCtarank, "cluster_ctarank") X(ClusterNctarank, "cluster_nctarank")                \
+                      X(LanemaskEq, "lanemask_eq") X(LanemaskLe, "lanemask_le") X(LanemaskLt, "lanemask_lt") \
+                          X(LanemaskGe, "lanemask_ge") X(LanemaskGt, "lanemask_gt") X(Clock, "clock")        \
+                              X(ClockHi, "clock_hi") X(Clock64, "clock64") X(Globaltimer, "globaltimer")     \
                                   X(GlobaltimerLo, "globaltimer_lo") X(GlobaltimerHi, "globaltimer_hi")      \
                                       X(ReservedSmemOffsetBegin, "reserved_smem_offset_begin")               \
                                           X(ReservedSmemOffsetEnd, "reserved_smem_offset_end")               \
