@@ -52,22 +52,21 @@ enum class BaseKind : uint8_t { kNone, kRegister, kSymbol };
 enum class OperandKind : uint8_t {
   kRegister,  // %r1, !%p1, %r1.x             id, negated, component
   kSpecial,   // %tid.x                       id is a Special, component
-  kInteger,   // 42, -1, 0xffU                bits: two's complement, 64 bits; is_unsigned: had U or needs 64
+  kInteger,   // 42, -1, 0xffU                bits: two's complement, 64 bits
   kFloat32,   // 0f3F800000                   bits: IEEE single in the low half
   kFloat64,   // 0d..., 1.5                   bits: IEEE double
   kSymbol,    // x, x+4, a label, a function  symbol, id, bits: signed byte offset
-  kAddress,   // [%rd1+8], [x-4], [16]        base, symbol, id, bits: signed byte offset, parts[0] if x[...]
+  kAddress,   // [%rd1+8], [x-4], [16]        base, symbol, id, bits: signed byte offset; component
   kVector,    // {a, b, c, d}                 parts
   kSink,      // _
   kPair,      // %r1|%p1                      parts: exactly two
   kList,      // (a, b): only in call         parts, may be empty
-  kTexture,   // [tex, smp, {x, y}]           parts: two or more; also tensor map with coordinates
+  kTexture,   // [tex, smp, {x, y}]           parts: a kAddress, then the rest; also tensor maps
 };
 
 struct Operand {
   OperandKind kind = OperandKind::kSink;
   bool negated = false;             // kRegister: `!p`
-  bool is_unsigned = false;         // kInteger
   BaseKind base = BaseKind::kNone;  // kAddress
   SymbolKind symbol = SymbolKind::kNone;
   Mod component = Mod::kNone;  // kRegister, kSpecial: what follows the dot (kX, kY, kZ, kW, kH0, ...)
@@ -153,6 +152,7 @@ struct Initializer {
     kFloat32,  // bits
     kFloat64,  // bits
     kAddress,  // symbol + offset (bits): its address in its state space, or generic(symbol)
+    kField,    // field: `addr_mode_0 = wrap`, only of texrefs, samplerrefs and surfrefs
   };
   Kind kind = Kind::kInteger;
   bool generic = false;  // kAddress: written generic(symbol)
@@ -160,6 +160,7 @@ struct Initializer {
   SymbolKind symbol = SymbolKind::kNone;
   uint32_t id = kNoIndex;
   uint64_t bits = 0;
+  std::string field;
   std::vector<Initializer> parts;
 
   bool operator==(const Initializer&) const = default;

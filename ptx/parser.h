@@ -1,8 +1,8 @@
 // Parse: PTX text -> Module. Any thread; no global state.
 //
 // The text may be hostile: nesting, registers and sizes are bounded, and every error is a sentence with
-// line:column, what was found and what was expected. Debug directives (.loc, .file, .section, @@DWARF) are
-// skipped and are not in the tree.
+// line:column, what was found and what was expected. Debug directives (.loc, .file, .section, @@DWARF, and
+// `debug` after .target) are skipped and are not in the tree.
 #pragma once
 
 #include <string_view>
