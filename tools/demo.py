@@ -176,7 +176,7 @@ def run(options, server):
     summarize(server, tenants, watch)
 
 
-def settled(server, tenants, seconds=3):
+def settled(server, tenants, seconds):
     """The last scrape, once the tenants' sessions are gone or `seconds` have passed."""
     deadline = time.monotonic() + seconds
     while True:
@@ -186,8 +186,8 @@ def settled(server, tenants, seconds=3):
         time.sleep(0.05)
 
 
-def summarize(server, tenants, watch):
-    last = settled(server, tenants)
+def summarize(server, tenants, watch, seconds=3):
+    last = settled(server, tenants, seconds)
     print(f"one device, {len(tenants)} tenants at once, on {server.driver}; {watch.scrapes} scrapes of "
           f"http://127.0.0.1:{server.port}/metrics")
     for tenant in tenants:
