@@ -79,8 +79,8 @@ Result<const Tenant*> Recognise(const Policy& policy, const Peer& peer) {
     if (tenant.socket.path != peer.socket) continue;
     if (tenant.matches.empty() || AnyHolds(tenant, peer)) return &tenant;
     return Fail(Blame::kRefused,
-                "The {} reached the socket of tenant \"{}\" but none of the tenant's matches holds for it.",
-                Describe(peer), tenant.name);
+                "The {} reached {}, but no match of the tenant whose socket that is holds for it.",
+                Describe(peer), peer.socket);
   }
   if (peer.socket != policy.server.socket) {
     return Fail(Blame::kOurs, "A client came through {}, which is no socket of the policy.", peer.socket);
