@@ -58,8 +58,8 @@ TEST(Recognise, ATenantsOwnSocketIsNotEnoughWhereItsMatchesDisagree) {
   EXPECT_EQ(refused.error().blame, Blame::kRefused);
   EXPECT_EQ(
       refused.error().sentence,
-      "The process 5 (uid 1001, gid 1, cgroup /x) reached the socket of tenant \"alice\" but none of the "
-      "tenant's matches holds for it.");
+      "The process 5 (uid 1001, gid 1, cgroup /x) reached /run/alice.sock, but no match of the tenant whose "
+      "socket that is holds for it.");
 }
 
 TEST(Recognise, TheDefaultTenantTakesWhoeverIsUnknown) {
