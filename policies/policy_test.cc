@@ -35,7 +35,7 @@ Policy Parse(std::string_view text, std::string_view run_dir = {}) {
 }
 
 Policy Sample(const std::string& name) {
-  auto policy = LoadPolicy(std::string(POLICY_SAMPLES) + "/" + name, FixedAccounts());
+  auto policy = LoadPolicy(std::string(SOURCE_ROOT) + "/policies/samples/" + name, FixedAccounts());
   EXPECT_TRUE(policy.ok()) << policy.error().sentence;
   return policy.ok() ? *policy : Policy{};
 }
@@ -128,12 +128,26 @@ TEST(Policy, DevicesByIndexAndUuid) {
 
 TEST(Policy, EverySampleIsGood) {
   int samples = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(POLICY_SAMPLES)) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(SOURCE_ROOT) + "/policies/samples")) {
     auto policy = LoadPolicy(entry.path(), FixedAccounts());
     EXPECT_TRUE(policy.ok()) << policy.error().sentence;
     ++samples;
   }
   EXPECT_GE(samples, 5);
+}
+
+TEST(Policy, WhatTheDocumentsShowIsGood) {
+  auto compose = LoadPolicy(std::string(SOURCE_ROOT) + "/deploy/compose-policy.yaml", FixedAccounts());
+  EXPECT_TRUE(compose.ok()) << compose.error().sentence;
+  for (const char* name : {"README.md", "docs/policies.md"}) {
+    std::ifstream file(std::string(SOURCE_ROOT) + "/" + name);
+    std::string line, text;
+    while (std::getline(file, line) && line != "    version: 1") continue;
+    for (; file && (line.empty() || line.starts_with("    ")); std::getline(file, line)) text += line + "\n";
+    auto policy = ParsePolicy(text, name, FixedAccounts());
+    EXPECT_TRUE(policy.ok()) << policy.error().sentence << "\n" << text;
+  }
 }
 
 TEST(Policy, ARunDirFromOutsideGoesBeforeTheFile) {
