@@ -75,7 +75,7 @@ Exporter::Exporter(std::unique_ptr<Serving> serving) : serving_(std::move(servin
 Exporter::~Exporter() {
   HostPort here = serving_->at;
   here.port = static_cast<uint16_t>(port());
-  std::jthread caller([here](std::stop_token stop) {
+  std::jthread caller([here](const std::stop_token& stop) {
     std::mutex mutex;
     std::condition_variable_any stopped;
     while (!stop.stop_requested()) {
@@ -84,7 +84,7 @@ Exporter::~Exporter() {
         (void)connect(end.fd(), end.address(), end.length());
       }
       std::unique_lock lock(mutex);
-      stopped.wait_for(lock, stop, std::chrono::milliseconds(10), [] { return false; });
+      (void)stopped.wait_for(lock, stop, std::chrono::milliseconds(10), [] { return false; });
     }
   });
   serving_->exposer.reset();

@@ -65,7 +65,7 @@ void ForEachTenantDevice(const std::vector<DeviceFacts>& devices,
 
 /// Adds one more series for each value of a label.
 template <size_t N>
-void AddEach(Family& family, const Labels& labels, std::string name,
+void AddEach(Family& family, const Labels& labels, const std::string& name,
              const std::array<std::string_view, N>& values, const std::array<Count, N>& counts) {
   for (size_t i = 0; i < N; ++i) {
     Labels with = labels;

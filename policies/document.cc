@@ -189,6 +189,7 @@ std::string Given(const Node& node) {
 
 std::string Faults::Print(std::string_view file) const {
   std::vector<const Fault*> order;
+  order.reserve(faults_.size());
   for (const Fault& fault : faults_) order.push_back(&fault);
   // Faults of one place stay in the order in which they were found.
   std::sort(order.begin(), order.end(),

@@ -374,6 +374,7 @@ class Schema {
 
   std::string ListedDevices() const {
     std::vector<std::string> names;
+    names.reserve(policy_.devices.size());
     for (const Device& device : policy_.devices) names.push_back(PrintDeviceName(device.name));
     return OneOf(std::vector<std::string_view>(names.begin(), names.end()));
   }
@@ -481,6 +482,7 @@ class Schema {
       if (at != profiles_.end()) return at->second;
     }
     std::vector<std::string_view> names;
+    names.reserve(profiles_.size());
     for (const auto& [name, terms] : profiles_) names.push_back(name);
     if (!profiles_at_fault_) {
       Expected("profile", node,
