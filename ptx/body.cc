@@ -3,7 +3,7 @@
 namespace cuplex::ptx {
 namespace {
 
-constexpr uint32_t kDeepestScope = 256;
+constexpr uint32_t kDeepestScope = 64;
 
 // .loc 1 24 9, function_name $L__info_string0, inlined_at 1 40 3
 Status SkipLoc(Cursor& cursor) {

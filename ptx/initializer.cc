@@ -13,57 +13,39 @@ constexpr uint64_t kOpenExtent = 1ull << 40;
 
 using Set = std::function<void(uint64_t, const Initializer&)>;
 
-// Scalars below one position of dimension `level`, vector components being the last dimension.
-uint64_t StrideOf(const Variable& variable, size_t level) {
-  uint64_t stride = 1;
-  for (size_t at = level + 1; at < variable.dims.size(); ++at) stride *= variable.dims[at];
-  return level < variable.dims.size() ? stride * variable.vector : 1;
-}
-
 size_t LevelsOf(const Variable& variable) { return variable.dims.size() + (variable.vector > 1 ? 1 : 0); }
 
-Error TooMuch(const Variable& variable) {
-  return Cursor::Wrong(variable.place,
-                       fmt::format("the initialiser of {} has more values, or deeper braces, than "
-                                   "the variable has elements",
-                                   variable.name));
+// How many parts a list of that level may have: a dimension, or vector components at the last level.
+uint64_t ExtentOf(const Variable& variable, size_t level) {
+  if (level >= variable.dims.size()) return variable.vector;
+  return variable.dims[level] ? variable.dims[level] : kOpenExtent;
 }
 
-// Fills the aggregate of `extent` scalars at `base`; gives the scalars up to the last one set.
-Result<uint64_t> Fill(const Variable& variable, const Initializer& list, size_t level, uint64_t base,
-                      uint64_t extent, const Set& set) {
-  uint64_t at = 0;
+// Scalars in one part of a list of that level.
+uint64_t StrideOf(const Variable& variable, size_t level) {
+  uint64_t stride = 1;
+  for (size_t at = level + 1; at < LevelsOf(variable); ++at) stride *= ExtentOf(variable, at);
+  return stride;
+}
+
+Status Visit(const Variable& variable, const Initializer& value, size_t level, uint64_t base,
+             const Set& set) {
+  bool list = value.kind == Initializer::Kind::kList;
+  if (list != (level < LevelsOf(variable)) || (list && value.parts.size() > ExtentOf(variable, level))) {
+    return Cursor::Wrong(variable.place,
+                         fmt::format("the initialiser of {} has other braces, or more values, than "
+                                     "the variable has dimensions and elements",
+                                     variable.name));
+  }
+  if (!list) {
+    set(base, value);
+    return {};
+  }
   uint64_t stride = StrideOf(variable, level);
-  for (const Initializer& part : list.parts) {
-    if (part.kind == Initializer::Kind::kList) {
-      at = (at + stride - 1) / stride * stride;
-      if (level + 1 >= LevelsOf(variable) || at + stride > extent) return TooMuch(variable);
-      TRY(uint64_t ignored, Fill(variable, part, level + 1, base + at, stride, set));
-      (void)ignored;
-      at += stride;
-    } else {
-      if (at >= extent) return TooMuch(variable);
-      set(base + at++, part);
-    }
+  for (size_t at = 0; at < value.parts.size(); ++at) {
+    TRY(Visit(variable, value.parts[at], level + 1, base + at * stride, set));
   }
-  return at;
-}
-
-Result<uint64_t> Visit(const Variable& variable, const Set& set) {
-  const Initializer& top = *variable.initializer;
-  bool scalar = LevelsOf(variable) == 0;
-  if (top.kind != Initializer::Kind::kList) {
-    if (!scalar) {
-      return Cursor::Wrong(variable.place,
-                           fmt::format("the initialiser of {} must be in braces", variable.name));
-    }
-    set(0, top);
-    return 1;
-  }
-  uint64_t first = variable.dims.empty() ? 1 : variable.dims[0] ? variable.dims[0] : kOpenExtent;
-  uint64_t stride = variable.dims.empty() ? variable.vector : StrideOf(variable, 0);
-  uint64_t extent = first > kOpenExtent / stride ? kOpenExtent : first * stride;
-  return Fill(variable, top, 0, 0, extent, set);
+  return {};
 }
 
 Result<Initializer> ParseAddress(Parsing& parsing) {
@@ -90,23 +72,25 @@ Result<Initializer> ParseValue(Parsing& parsing, const Variable& variable, unsig
     if (depth == kDeepest) return cursor.Unexpected("braces that are nested less deeply");
     cursor.Take();
     value.kind = Initializer::Kind::kList;
-    while (!cursor.TakeSign("}")) {
+    if (cursor.TakeSign("}")) return value;
+    do {
       TRY(Initializer part, ParseValue(parsing, variable, depth + 1));
       value.parts.push_back(std::move(part));
-      if (!cursor.TakeSign(",") && !cursor.token().IsSign("}")) return cursor.Unexpected("`,` or `}`");
-    }
+    } while (cursor.TakeSign(","));
+    TRY(cursor.ExpectSign("}"));
     return value;
   }
   bool handle =
       variable.type == Type::kTexref || variable.type == Type::kSamplerref || variable.type == Type::kSurfref;
   if (handle && cursor.token().kind == TokenKind::kWord) {
     value.kind = Initializer::Kind::kField;
-    value.field = cursor.Take().text;
+    std::string field(cursor.Take().text);
     TRY(cursor.ExpectSign("="));
     if (cursor.token().kind != TokenKind::kWord && cursor.token().kind != TokenKind::kInteger) {
       return cursor.Unexpected("the value of a field");
     }
-    value.field += fmt::format(" = {}", cursor.Take().text);
+    value.id = static_cast<uint32_t>(parsing.module.words.size());
+    parsing.module.words.push_back(fmt::format("{} = {}", field, cursor.Take().text));
     return value;
   }
   if (!AtConstant(cursor)) return ParseAddress(parsing);
@@ -141,20 +125,14 @@ bool HasFields(const Initializer& value) {
 
 Status ForEachElement(const Variable& variable, const Set& set) {
   if (!variable.initializer || HasFields(*variable.initializer)) return {};
-  TRY(uint64_t ignored, Visit(variable, set));
-  (void)ignored;
-  return {};
+  return Visit(variable, *variable.initializer, 0, 0, set);
 }
 
 Status ParseInitializer(Parsing& parsing, Variable& variable) {
   if (!parsing.cursor.TakeSign("=")) return {};
   TRY(variable.initializer, ParseValue(parsing, variable, 0));
-  if (HasFields(*variable.initializer)) return {};
-  TRY(uint64_t end, Visit(variable, [](uint64_t, const Initializer&) {}));
-  if (variable.IsUnsizedArray()) {
-    uint64_t stride = StrideOf(variable, 0);
-    variable.dims[0] = (end + stride - 1) / stride;
-  }
+  TRY(ForEachElement(variable, [](uint64_t, const Initializer&) {}));
+  if (variable.IsUnsizedArray()) variable.dims[0] = variable.initializer->parts.size();
   return {};
 }
 

@@ -10,7 +10,7 @@
 namespace cuplex::ptx {
 
 /// Calls `set` for every value with the element it sets, counted in scalars of variable.type (a .v2 element
-/// is two), in rising order; elements not visited are zero. Braces mean what they mean in C. Nothing is
+/// is two), in rising order; elements not visited are zero. Every dimension has its braces. Nothing is
 /// called where there is no initialiser. Fails where the initialiser does not fit the variable, which Parse()
 /// has already refused.
 Status ForEachElement(const Variable& variable,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace cuplex::ptx {
 
 Operand Operand::Register(uint32_t id) {
@@ -162,29 +164,6 @@ const Directive* Function::FindDirective(std::string_view wanted) const {
   return nullptr;
 }
 
-uint32_t Function::AddRegisters(Type type, uint32_t count) {
-  // A name is taken where it is a declared name, or a prefix that its digits could complete to one.
-  auto taken = [this](const std::string& prefix) {
-    auto starts = [&](const std::string& declared) { return declared.starts_with(prefix); };
-    return std::any_of(registers.begin(), registers.end(), [&](auto& r) { return starts(r.name); }) ||
-           std::any_of(variables.begin(), variables.end(), [&](auto& v) { return starts(v.name); }) ||
-           std::any_of(labels.begin(), labels.end(), [&](auto& l) { return starts(l.name); });
-  };
-  std::string prefix = "%cx";
-  for (unsigned n = 0; taken(prefix); ++n) prefix = "%cx" + std::to_string(n) + "_";
-  RegisterRange range;
-  range.name = prefix;
-  range.parametrised = true;
-  range.type = type;
-  range.first = register_count;
-  range.count = count;
-  registers.push_back(range);
-  register_count += count;
-  statements.insert(statements.begin(),
-                    {StatementKind::kRegisters, static_cast<uint32_t>(registers.size() - 1)});
-  return range.first;
-}
-
 bool Function::operator==(const Function& o) const {
   return name == o.name && entry == o.entry && has_body == o.has_body && linkage == o.linkage &&
          returns == o.returns && parameters == o.parameters && directives == o.directives &&
@@ -210,6 +189,30 @@ std::string Module::Text(const Instruction& instruction) const {
     out += Text(mod);
   }
   return out;
+}
+
+uint32_t Module::AddRegisters(Function& function, Type type, uint32_t count) {
+  std::string prefix;
+  auto in = [&](const auto& things) {
+    return std::any_of(things.begin(), things.end(),
+                       [&](const auto& thing) { return std::string_view(thing.name).starts_with(prefix); });
+  };
+  unsigned n = 0;
+  do {
+    prefix = fmt::format("%cx{}_", n++);
+  } while (in(function.registers) || in(function.variables) || in(function.labels) ||
+           in(function.prototypes) || in(function.tables) || in(variables) || in(functions));
+  RegisterRange range;
+  range.name = prefix;
+  range.parametrised = true;
+  range.type = type;
+  range.first = function.register_count;
+  range.count = count;
+  function.statements.insert(function.statements.begin(),
+                             {StatementKind::kRegisters, static_cast<uint32_t>(function.registers.size())});
+  function.registers.push_back(range);
+  function.register_count += count;
+  return range.first;
 }
 
 const Function* Module::FindFunction(std::string_view name) const {

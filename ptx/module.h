@@ -152,15 +152,14 @@ struct Initializer {
     kFloat32,  // bits
     kFloat64,  // bits
     kAddress,  // symbol + offset (bits): its address in its state space, or generic(symbol)
-    kField,    // field: `addr_mode_0 = wrap`, only of texrefs, samplerrefs and surfrefs
+    kField,    // Module::words[id]: `addr_mode_0 = wrap`, only of texrefs, samplerrefs and surfrefs
   };
   Kind kind = Kind::kInteger;
   bool generic = false;  // kAddress: written generic(symbol)
-  uint64_t mask = 0;     // kAddress: written 0xff00(symbol), one byte of the address; 0 without
   SymbolKind symbol = SymbolKind::kNone;
   uint32_t id = kNoIndex;
+  uint64_t mask = 0;  // kAddress: written 0xff00(symbol), one byte of the address; 0 without
   uint64_t bits = 0;
-  std::string field;
   std::vector<Initializer> parts;
 
   bool operator==(const Initializer&) const = default;
@@ -291,10 +290,6 @@ struct Function {
   /// Null where the directive is not there.
   const Directive* FindDirective(std::string_view name) const;
 
-  /// Declares `count` new registers at the start of the body, named so that no declared name is hidden or
-  /// repeated; the number of the first.
-  uint32_t AddRegisters(Type type, uint32_t count);
-
   bool operator==(const Function&) const;
 };
 
@@ -318,8 +313,8 @@ struct Item {
 struct Module {
   uint32_t version_major = 0, version_minor = 0;
   std::vector<std::string> target;  // `sm_90`, then options: `texmode_independent`, `debug`
-  uint32_t address_size = 64;       // 32 or 64
-  std::vector<std::string> words;   // spellings of unknown opcodes and modifiers
+  uint32_t address_size = 64;       // 32 or 64; 64 where not written
+  std::vector<std::string> words;   // spellings of unknown opcodes and modifiers, and fields of samplers
   std::vector<Variable> variables;
   std::vector<Function> functions;
   std::vector<Alias> aliases;
@@ -331,6 +326,10 @@ struct Module {
 
   /// "ld.global.u32", for sentences.
   std::string Text(const Instruction& instruction) const;
+
+  /// Declares `count` new registers at the start of the function's body, under a name that nothing in the
+  /// function or the module has or begins with; the number of the first.
+  uint32_t AddRegisters(Function& function, Type type, uint32_t count);
 
   /// The definition, or else the declaration, of that name; null where there is none.
   const Function* FindFunction(std::string_view name) const;

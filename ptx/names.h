@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -34,7 +35,8 @@ class Names {
   uint32_t scope() const { return current_; }
   uint32_t depth() const { return scopes_[current_].depth; }
 
-  // In the scope at hand; false where it already has the name.
+  // In the scope at hand. False where the scope already has the name, alone or in a range, and for the name
+  // of a special register: assemblers disagree on what such a name means.
   bool DeclareLocal(std::string_view name, Meaning meaning);
   /// Registers prefix0 .. prefix(count-1), numbered from `first`.
   bool DeclareRange(std::string_view prefix, uint32_t first, uint32_t count);
@@ -47,12 +49,20 @@ class Names {
   struct Range {
     uint32_t first, count;
   };
+  struct Tables {
+    std::unordered_map<std::string_view, Meaning> names;
+    std::unordered_map<std::string_view, Range> ranges;
+    // The lowest number with which a name of `names`, or of a range, follows the prefix.
+    std::unordered_map<std::string_view, uint32_t> lowest;
+  };
   struct Scope {
     uint32_t parent = 0;
     uint32_t depth = 0;
-    std::unordered_map<std::string_view, Meaning> names;
-    std::unordered_map<std::string_view, Range> ranges;
+    std::unique_ptr<Tables> tables;  // made by the first declaration: most scopes of hostile text have none
   };
+
+  Tables& TablesAtHand();
+  static bool Claim(Tables& tables, std::string_view name);
 
   std::unordered_map<std::string_view, Meaning> global_;
   std::vector<Scope> scopes_;  // of the function at hand; [0] is the outermost

@@ -79,6 +79,7 @@ Status ModuleParser::Target() {
     TRY(std::string_view word, cursor_.ExpectWord("a target such as sm_90"));
     if (word != "debug") module_.target.emplace_back(word);  // it promises debug data, which is skipped
   } while (cursor_.TakeSign(","));
+  if (module_.target.empty()) return cursor_.Unexpected("a target such as sm_90 beside `debug`");
   return {};
 }
 
@@ -241,6 +242,12 @@ Status ModuleParser::Resolve() {
 
 }  // namespace
 
-Result<Module> Parse(std::string_view text) { return ModuleParser(text).Parse(); }
+Result<Module> Parse(std::string_view text) {
+  constexpr size_t kLongest = 256u << 20;
+  if (text.size() > kLongest) {
+    return Fail(Blame::kCaller, "PTX of {} bytes, at most {} are read", text.size(), kLongest);
+  }
+  return ModuleParser(text).Parse();
+}
 
 }  // namespace cuplex::ptx

@@ -156,6 +156,18 @@ TEST(Parser, ResolvesNamesByScope) {
   EXPECT_EQ(k.NameOfRegister(5), "a");
 }
 
+// NVIDIA's assembler refuses these, or reads them in another way than their spelling says.
+TEST(Parser, RefusesNamesThatCouldMeanTwoThings) {
+  for (std::string text : {".reg .b32 %r<20>; .reg .b64 %r3;", ".reg .b64 %r3; .reg .b32 %r<20>;",
+                           ".reg .b64 %r03; .reg .b32 %r<8>;", ".reg .b32 %r<20>; .reg .b64 %r1<5>;",
+                           ".reg .b64 %r1<5>; .reg .b32 %r<20>;", ".reg .b64 %laneid;",
+                           ".reg .b32 %r<3>; .reg .b32 %r<3>;", ".reg .b32 x; x: ret;"}) {
+    EXPECT_THAT(ErrorIn(text), HasSubstr("expected a name that this scope does not have yet")) << text;
+  }
+  EXPECT_THAT(ErrorIn(".reg .b64 %r03; { .reg .b32 %r<8>, x; mov.b32 x, %r03; }"), HasSubstr("found `%r03`"));
+  Parsed(".entry k() { .reg .b32 %r<20>; .reg .b64 %r40; .reg .b64 %r3<5>; mov.b64 %r40, %r34; }");
+}
+
 TEST(Parser, ResolvesLabelsForwardsAndByScope) {
   auto module = Parsed(R"(.entry k() {
   .reg .pred p;
@@ -253,16 +265,17 @@ TEST(Parser, PlacesInitialisersAsC) {
 .global .v2 .s32 pairs[2] = {{5, 6}, {7}};
 .global .s32 open[] = {1, 2, 3};
 .global .s32 scalar = 9;
-.global .s32 braces = {9};)");
+.global .s32 nothing[2][2] = {{}, {}};)");
   EXPECT_THAT(Elements(module.variables[0]), ElementsAre(Pair(0, 1), Pair(1, 2)));
   EXPECT_THAT(Elements(module.variables[1]), ElementsAre(Pair(0, 1), Pair(2, 2), Pair(3, -3)));
   EXPECT_THAT(Elements(module.variables[2]), ElementsAre(Pair(0, 5), Pair(1, 6), Pair(2, 7)));
   EXPECT_THAT(module.variables[3].dims, ElementsAre(3u));
   EXPECT_THAT(Elements(module.variables[4]), ElementsAre(Pair(0, 9)));
-  EXPECT_THAT(Elements(module.variables[5]), ElementsAre(Pair(0, 9)));
-  for (std::string text : {".global .s32 x[2] = {1, 2, 3};", ".global .s32 x = {{1}};",
-                           ".global .s32 x[2] = 1;", ".global .s32 x[2][2] = {{1, 2, 3}};",
-                           ".global .s32 x = {1, 2};", ".global .s32 x[2] = {{1}, {2}};"}) {
+  EXPECT_THAT(Elements(module.variables[5]), ElementsAre());
+  for (std::string text :
+       {".global .s32 x[2] = {1, 2, 3};", ".global .s32 x = {{1}};", ".global .s32 x[2] = 1;",
+        ".global .s32 x[2][2] = {{1, 2, 3}};", ".global .s32 x = {1};",
+        ".global .s32 x[2][2] = {1, 2, 3, 4};", ".global .s32 x[2] = {{1}, {2}};"}) {
     EXPECT_THAT(ErrorOf(std::string(kHead) + text), HasSubstr("initialiser of x")) << text;
   }
 }
@@ -346,6 +359,7 @@ TEST(Parser, IgnoresTrailingNulAndEmptyStatements) {
 TEST(Parser, SaysWhereWhatAndExpected) {
   EXPECT_EQ(ErrorOf(""),
             "PTX 1:1: found the end of the text, expected `.version`, which begins a PTX module");
+  EXPECT_THAT(ErrorOf(".version 8.0 .target debug"), HasSubstr("expected a target"));
   EXPECT_EQ(ErrorOf(".version 8.0\n.target sm_90\nint x;"),
             "PTX 3:1: found `int`, expected a variable, a function or another directive");
   EXPECT_EQ(ErrorIn(".reg .b32 a;\n  add.u32 a, a, b;"),

@@ -169,7 +169,7 @@ void Printer::PrintInitializer(const Initializer& value) {
       Put("0d{:016X}", value.bits);
       break;
     case Initializer::Kind::kField:
-      out_ += value.field;
+      out_ += module_.words[value.id];
       break;
     case Initializer::Kind::kAddress:
       if (value.mask) Put("0x{:X}(", value.mask);

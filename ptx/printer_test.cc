@@ -57,20 +57,22 @@ L:
 }
 
 TEST(Printer, PrintsAddedRegistersUnderFreshNames) {
-  auto module = Parse(".version 8.3 .target sm_90 .entry k() { .reg .b32 %cx1; mov.b32 %cx1, 0; }");
-  ASSERT_TRUE(module.ok());
+  auto module = Parse(R"(.version 8.3 .target sm_90 .global .b32 %cx1_0;
+.entry k() { .reg .b32 %cx0_1, a; mov.b32 a, 0; { .reg .b32 %cx2_<7>; mov.b32 %cx2_1, %cx1_0; } })");
+  ASSERT_TRUE(module.ok()) << module.error().sentence;
   Function& k = module->functions[0];
-  EXPECT_EQ(k.AddRegisters(Type::kB64, 2), 1u);
-  EXPECT_EQ(k.AddRegisters(Type::kPred, 1), 3u);
-  EXPECT_EQ(k.TypeOfRegister(2), Type::kB64);
-  EXPECT_EQ(k.TypeOfRegister(3), Type::kPred);
-  k.instructions[0].operands[1] = Operand::Register(2);
+  EXPECT_EQ(module->AddRegisters(k, Type::kB64, 2), 9u);
+  EXPECT_EQ(module->AddRegisters(k, Type::kPred, 1), 11u);
+  EXPECT_EQ(k.TypeOfRegister(10), Type::kB64);
+  EXPECT_EQ(k.TypeOfRegister(11), Type::kPred);
+  k.instructions[0].operands[1] = Operand::Register(10);
   auto again = Parse(Print(*module));
   ASSERT_TRUE(again.ok()) << again.error().sentence << Print(*module);
   const Function& back = again->functions[0];
-  EXPECT_EQ(back.register_count, 4u);
-  EXPECT_EQ(back.TypeOfRegister(back.instructions[0].operands[0].id), Type::kB32);
+  EXPECT_EQ(back.register_count, 12u);
+  EXPECT_EQ(back.NameOfRegister(back.instructions[0].operands[0].id), "a");
   EXPECT_EQ(back.TypeOfRegister(back.instructions[0].operands[1].id), Type::kB64);
+  EXPECT_EQ(back.instructions[1].operands[1].symbol, SymbolKind::kGlobalVariable);
 }
 
 class Testdata : public testing::TestWithParam<const char*> {};
