@@ -16,6 +16,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
+
+#include <pthread.h>
 
 #include "base/result.h"
 #include "softcuda/jit/program.h"
@@ -50,8 +53,6 @@ struct Fault {
 /// nullopt: the grid ran to its end.
 using Outcome = std::optional<Fault>;
 
-struct GridRun;  // one Run, on its way; workers.cc
-
 /// A handle by which another thread can end a running grid. One per Run at a time.
 class GridControl {
  public:
@@ -60,13 +61,14 @@ class GridControl {
   void Abort();
   /// Makes the control ready for another grid after an abort.
   void Reset() { aborted_.store(false); }
-  bool aborted() const { return aborted_.load(); }
+  bool aborted() const { return aborted_.load(std::memory_order_relaxed); }
 
  private:
-  friend struct GridRun;
+  friend class WorkersImpl;
+  friend struct Participation;
   std::atomic<bool> aborted_ = false;
   std::mutex lock_;
-  GridRun* run_ = nullptr;  // under lock_
+  std::vector<pthread_t> participants_;
 };
 
 class Workers {

@@ -1,0 +1,152 @@
+// Copies between linear memories.
+#include "softcuda/exports.h"
+#include "softcuda/transfer.h"
+
+using namespace cuplex;
+using namespace cuplex::softcuda;
+
+namespace {
+
+CUresult CopyBytes(CUstream stream, bool wait, EndKind to_kind, uintptr_t to, EndKind from_kind,
+                   uintptr_t from, size_t bytes) {
+  return InContext([&](Context& context) {
+    return Transfer(context, stream, wait, {to_kind, {to}}, {from_kind, {from}}, {bytes});
+  });
+}
+
+uintptr_t At(const void* p) { return reinterpret_cast<uintptr_t>(p); }
+
+// One end of a pitched copy: the memory type says which pointer counts.
+struct PitchedEnd {
+  CUmemorytype type;
+  const void* host;
+  CUdeviceptr device;
+  size_t x, y, z;
+  size_t pitch, height;
+};
+
+CUresult Read(const PitchedEnd& end, Box box, TransferEnd* out) {
+  switch (end.type) {
+    case CU_MEMORYTYPE_HOST:
+      out->kind = EndKind::kHost;
+      out->at.base = At(end.host);
+      break;
+    case CU_MEMORYTYPE_DEVICE:
+      out->kind = EndKind::kDevice;
+      out->at.base = end.device;
+      break;
+    case CU_MEMORYTYPE_UNIFIED:
+      out->kind = EndKind::kUnified;
+      out->at.base = end.device;
+      break;
+    case CU_MEMORYTYPE_ARRAY:
+      return CUDA_ERROR_NOT_SUPPORTED;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  // A pitch may be left out where there is one row only; it is the row's length then.
+  size_t row_end, rows, plane, skip;
+  if (__builtin_add_overflow(end.x, box.width, &row_end) ||
+      __builtin_add_overflow(end.y, box.height, &rows)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  size_t pitch = end.pitch ? end.pitch : row_end;
+  size_t height = end.height ? end.height : rows;
+  bool many_rows = rows > 1 || end.z || box.depth > 1;
+  if (many_rows && pitch < row_end) return CUDA_ERROR_INVALID_VALUE;
+  if ((box.depth > 1 || end.z) && height < rows) return CUDA_ERROR_INVALID_VALUE;
+  if (__builtin_mul_overflow(pitch, height, &plane)) return CUDA_ERROR_INVALID_VALUE;
+  if (__builtin_mul_overflow(end.z, plane, &skip) ||
+      __builtin_add_overflow(skip, end.y * pitch + end.x, &skip)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  out->at.base += skip;
+  out->at.row_pitch = pitch;
+  out->at.plane_pitch = plane;
+  return CUDA_SUCCESS;
+}
+
+CUresult CopyPitched(CUstream stream, bool wait, const PitchedEnd& to, const PitchedEnd& from, Box box) {
+  return InContext([&](Context& context) -> CUresult {
+    TransferEnd target, source;
+    if (CUresult wrong = Read(to, box, &target)) return wrong;
+    if (CUresult wrong = Read(from, box, &source)) return wrong;
+    return Transfer(context, stream, wait, target, source, box);
+  });
+}
+
+CUresult Copy2D(const CUDA_MEMCPY2D* c, CUstream stream, bool wait) {
+  if (!c) return CUDA_ERROR_INVALID_VALUE;
+  return CopyPitched(stream, wait,
+                     {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, 0, c->dstPitch, 0},
+                     {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, 0, c->srcPitch, 0},
+                     {c->WidthInBytes, c->Height, 1});
+}
+
+CUresult Copy3D(const CUDA_MEMCPY3D* c, CUstream stream, bool wait) {
+  if (!c || c->srcLOD || c->dstLOD || c->reserved0 || c->reserved1) return CUDA_ERROR_INVALID_VALUE;
+  return CopyPitched(stream, wait,
+                     {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, c->dstZ,
+                      c->dstPitch, c->dstHeight},
+                     {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, c->srcZ,
+                      c->srcPitch, c->srcHeight},
+                     {c->WidthInBytes, c->Height, c->Depth});
+}
+
+CUresult CopyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                  size_t bytes, CUstream stream, bool wait) {
+  return InContext([&](Context& context) -> CUresult {
+    if (!context.driver.contexts.Find(to_context) || !context.driver.contexts.Find(from_context)) {
+      return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    return Transfer(context, stream, wait, {EndKind::kDevice, {to}}, {EndKind::kDevice, {from}}, {bytes});
+  });
+}
+
+}  // namespace
+
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
+  return CopyBytes(nullptr, true, EndKind::kUnified, dst, EndKind::kUnified, src, ByteCount);
+}
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
+  return CopyBytes(nullptr, true, EndKind::kDevice, dstDevice, EndKind::kHost, At(srcHost), ByteCount);
+}
+CUresult cuMemcpyDtoH_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
+  return CopyBytes(nullptr, true, EndKind::kHost, At(dstHost), EndKind::kDevice, srcDevice, ByteCount);
+}
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
+  return CopyBytes(nullptr, true, EndKind::kDevice, dstDevice, EndKind::kDevice, srcDevice, ByteCount);
+}
+CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                      CUcontext srcContext, size_t ByteCount) {
+  return CopyPeer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, nullptr, true);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
+  return CopyBytes(hStream, false, EndKind::kUnified, dst, EndKind::kUnified, src, ByteCount);
+}
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
+                              CUstream hStream) {
+  return CopyBytes(hStream, false, EndKind::kDevice, dstDevice, EndKind::kHost, At(srcHost), ByteCount);
+}
+CUresult cuMemcpyDtoHAsync_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+  return CopyBytes(hStream, false, EndKind::kHost, At(dstHost), EndKind::kDevice, srcDevice, ByteCount);
+}
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+                              CUstream hStream) {
+  return CopyBytes(hStream, false, EndKind::kDevice, dstDevice, EndKind::kDevice, srcDevice, ByteCount);
+}
+CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                           CUcontext srcContext, size_t ByteCount, CUstream hStream) {
+  return CopyPeer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream, false);
+}
+
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* pCopy) { return Copy2D(pCopy, nullptr, true); }
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* pCopy) { return Copy2D(pCopy, nullptr, true); }
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* pCopy, CUstream hStream) {
+  return Copy2D(pCopy, hStream, false);
+}
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* pCopy) { return Copy3D(pCopy, nullptr, true); }
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* pCopy, CUstream hStream) {
+  return Copy3D(pCopy, hStream, false);
+}

@@ -1,0 +1,35 @@
+#include "softcuda/call.h"
+
+#include <algorithm>
+
+namespace cuplex::softcuda {
+
+Thread& Thread::Here() {
+  thread_local Thread here;
+  return here;
+}
+
+Thread::~Thread() {
+  for (auto& own : streams) own.context->RetireStream(own.stream.get());
+}
+
+void Thread::SetCurrent(Ref<Context> context) {
+  if (contexts.empty()) {
+    if (context) contexts.push_back(std::move(context));
+    return;
+  }
+  contexts.back() = std::move(context);
+  if (!contexts.back()) contexts.pop_back();
+}
+
+Ref<Stream> Thread::StreamIn(Context& context) {
+  for (auto& own : streams) {
+    if (own.context.get() == &context) return own.stream;
+  }
+  std::erase_if(streams, [](const OwnStream& own) { return own.context->dead(); });
+  Ref<Stream> stream = context.MakeStream(Stream::Kind::kBlocking, 0);
+  if (stream) streams.push_back({HandleTable<Context>::Share(&context), stream});
+  return stream;
+}
+
+}  // namespace cuplex::softcuda

@@ -1,0 +1,233 @@
+#include "softcuda/context.h"
+
+#include <algorithm>
+
+#include "softcuda/call.h"
+#include "softcuda/driver.h"
+
+namespace cuplex::softcuda {
+namespace {
+
+// A submitter further ahead than this waits: a program that never synchronises must not fill memory.
+constexpr uint64_t kMostPending = 16384;
+
+}  // namespace
+
+Context::Context(Driver& driver, Device& device, unsigned flags, bool primary, unsigned api_version,
+                 uint64_t id)
+    : driver(driver), device(device), primary(primary), api_version(api_version), id(id), flags(flags) {
+  limits.fill(0);
+  limits[CU_LIMIT_STACK_SIZE] = 1024;
+  limits[CU_LIMIT_PRINTF_FIFO_SIZE] = size_t{1} << 20;
+  limits[CU_LIMIT_MALLOC_HEAP_SIZE] = size_t{8} << 20;
+  limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
+  limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
+  limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+  legacy_ = MakeStream(Stream::Kind::kLegacy, 0);
+  if (!legacy_) throw std::bad_alloc();
+}
+
+Context::~Context() = default;
+
+void Context::Fail(CUresult code) {
+  int none = 0;
+  fault_.compare_exchange_strong(none, code);
+}
+
+Ref<Stream> Context::MakeStream(Stream::Kind kind, int priority) {
+  Ref<Stream> stream =
+      driver.streams.Make(this, *this, device.streams(), fault_, kind, priority, driver.NextId());
+  if (!stream) return {};
+  std::lock_guard guard(lock);
+  if (dead()) {
+    HandleTable<Stream>::Retire(stream.get());
+    return {};
+  }
+  streams_.push_back(stream);
+  return stream;
+}
+
+bool Context::RetireStream(Stream* stream) {
+  std::lock_guard guard(lock);
+  if (!HandleTable<Stream>::Retire(stream)) return false;
+  PruneStreams();
+  return true;
+}
+
+Ref<Event> Context::MakeEvent(unsigned event_flags) {
+  Ref<Event> event = driver.events.Make(this, *this, event_flags);
+  if (!event) return {};
+  std::lock_guard guard(lock);
+  if (dead()) {
+    HandleTable<Event>::Retire(event.get());
+    return {};
+  }
+  event->place = events_.size();
+  events_.push_back(event);
+  return event;
+}
+
+bool Context::RetireEvent(Event* event) {
+  std::lock_guard guard(lock);
+  if (!HandleTable<Event>::Retire(event)) return false;
+  std::swap(events_[event->place], events_.back());
+  events_[event->place]->place = event->place;
+  events_.pop_back();
+  return true;
+}
+
+void Context::PruneStreams() {
+  std::erase_if(streams_, [](const Ref<Stream>& stream) {
+    return !HandleTable<Stream>::IsLive(stream.get()) && stream->Idle();
+  });
+}
+
+void Context::Synchronize() {
+  std::vector<std::pair<Ref<Stream>, uint64_t>> busy;
+  {
+    std::lock_guard guard(lock);
+    for (auto& stream : streams_) {
+      if (!stream->Idle()) busy.emplace_back(stream, stream->submitted());
+    }
+  }
+  for (auto& [stream, number] : busy) stream->Wait(number);
+}
+
+void Context::SynchronizeLegacy() {
+  std::vector<std::pair<Ref<Stream>, uint64_t>> busy;
+  {
+    std::lock_guard guard(lock);
+    for (auto& stream : streams_) {
+      if (stream->kind != Stream::Kind::kNonBlocking && !stream->Idle()) {
+        busy.emplace_back(stream, stream->submitted());
+      }
+    }
+  }
+  for (auto& [stream, number] : busy) stream->Wait(number);
+}
+
+bool Context::LegacyIdle() {
+  std::lock_guard guard(lock);
+  return std::ranges::all_of(streams_, [](const Ref<Stream>& stream) {
+    return stream->kind == Stream::Kind::kNonBlocking || stream->Idle();
+  });
+}
+
+bool Context::Idle() {
+  std::lock_guard guard(lock);
+  return std::ranges::all_of(streams_, [](const Ref<Stream>& stream) { return stream->Idle(); });
+}
+
+void Context::Die() {
+  {
+    std::lock_guard guard(lock);
+    dead_.store(true, std::memory_order_release);
+  }
+  Synchronize();
+  std::vector<Ref<Event>> dying_events;
+  std::vector<Ref<LoadedModule>> dying_modules;
+  std::vector<Ref<Stream>> dying_streams;
+  {
+    std::lock_guard guard(lock);
+    for (auto& event : events_) HandleTable<Event>::Retire(event.get());
+    for (auto& module : modules) {
+      for (auto& function : module->functions) HandleTable<Function>::Retire(function.get());
+      HandleTable<LoadedModule>::Retire(module.get());
+    }
+    for (auto& stream : streams_) HandleTable<Stream>::Retire(stream.get());
+    dying_events.swap(events_);
+    dying_modules.swap(modules);
+    dying_streams.swap(streams_);
+  }
+  driver.memory.FreeAll(*this);
+}
+
+// ------------------------------------------------------------------------------------------- Submission
+
+Submission::Submission(Context& current, CUstream handle) : context_(&current) {
+  if (handle == CU_STREAM_PER_THREAD || (!handle && Thread::Here().per_thread_default)) {
+    per_thread_ = Thread::Here().StreamIn(current);
+    if (!per_thread_) {
+      result = current.dead() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_OUT_OF_MEMORY;
+      return;
+    }
+    stream_ = per_thread_.get();
+  } else if (!handle || handle == CU_STREAM_LEGACY) {
+    stream_ = current.legacy();
+  } else if (Ref<Stream> stream; !current.driver.streams.Peek(handle, &current) &&
+                                 (stream = current.driver.streams.Find(handle))) {
+    // A stream of another context: the work is that context's.
+    foreign_ = current.driver.contexts.Find(&stream->context);
+    if (!foreign_) {
+      result = CUDA_ERROR_INVALID_HANDLE;
+      return;
+    }
+    context_ = foreign_.get();
+  }
+  context_->lock.lock();
+  locked_ = true;
+  if (context_->dead()) {
+    result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  } else if (CUresult fault = context_->fault()) {
+    result = fault;
+  } else if (!stream_ && !(stream_ = current.driver.streams.Peek(handle, context_))) {
+    result = CUDA_ERROR_INVALID_HANDLE;
+  }
+}
+
+void Submission::Order() {
+  Stream* legacy = context_->legacy();
+  if (stream_ == legacy) {
+    if (context_->streams_.size() == 1) return;
+    for (auto& other : context_->streams_) {
+      if (other.get() == legacy || other->kind != Stream::Kind::kBlocking) continue;
+      uint64_t number = other->submitted();
+      if (number == other->legacy_waited_for) continue;
+      other->legacy_waited_for = number;
+      if (!other->Done(number)) PushWait(*other, number);
+    }
+  } else if (stream_->kind == Stream::Kind::kBlocking) {
+    uint64_t number = legacy->submitted();
+    if (number == stream_->waited_for_legacy) return;
+    stream_->waited_for_legacy = number;
+    if (!legacy->Done(number)) PushWait(*legacy, number);
+  }
+}
+
+void Submission::PushWait(Stream& other, uint64_t number) {
+  stream_->Push(
+      [target = HandleTable<Stream>::Share(&other), number](Stream& self) {
+        if (target->Done(number) || !target->WakeWhenDone(number, self)) return Progress::kDone;
+        return Progress::kParked;
+      },
+      /*always=*/true);
+  pushed_ = true;
+}
+
+bool Submission::Settled() const {
+  if (!stream_->Idle()) return false;
+  if (stream_->kind == Stream::Kind::kNonBlocking) return true;
+  if (stream_ != context_->legacy()) return context_->legacy()->Idle();
+  return std::ranges::all_of(context_->streams_, [](const Ref<Stream>& stream) {
+    return stream->kind == Stream::Kind::kNonBlocking || stream->Idle();
+  });
+}
+
+Submission::~Submission() { Release(); }
+
+void Submission::Release() {
+  if (!locked_) return;
+  locked_ = false;
+  bool push = pushed_ && stream_->Activate();
+  Ref<Stream> crowded;
+  uint64_t number = 0;
+  if (pushed_) {
+    number = stream_->submitted();
+    if (number - stream_->completed() > kMostPending) crowded = HandleTable<Stream>::Share(stream_);
+  }
+  context_->lock.unlock();
+  if (push) stream_->pool().Push(stream_);
+  if (crowded) crowded->Wait(number - kMostPending);
+}
+
+}  // namespace cuplex::softcuda

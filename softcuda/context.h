@@ -1,0 +1,119 @@
+// Context: what a program's streams, events, modules and memory belong to; and Submission, the one way work
+// enters a stream. Any thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "cuda/driver_types.h"
+#include "softcuda/device.h"
+#include "softcuda/handles.h"
+#include "softcuda/stream.h"
+
+namespace cuplex::softcuda {
+
+class Driver;
+class Event;
+class LoadedModule;
+
+class Context {
+ public:
+  Context(Driver& driver, Device& device, unsigned flags, bool primary, unsigned api_version, uint64_t id);
+  ~Context();
+
+  Driver& driver;
+  Device& device;
+  const bool primary;
+  const unsigned api_version;
+  const uint64_t id;
+  std::atomic<unsigned> flags;
+  std::atomic<CUfunc_cache> cache_config{CU_FUNC_CACHE_PREFER_NONE};
+
+  /// The code that every call in this context gives from now on; the first one stays.
+  void Fail(CUresult code);
+  CUresult fault() const { return static_cast<CUresult>(fault_.load(std::memory_order_relaxed)); }
+  bool dead() const { return dead_.load(std::memory_order_acquire); }
+
+  /// A new stream; null where the table is full or the context is dead.
+  Ref<Stream> MakeStream(Stream::Kind kind, int priority);
+  /// Its handle is void from here on; what it holds still runs. False where someone else retired it.
+  bool RetireStream(Stream* stream);
+  Stream* legacy() const { return legacy_.get(); }
+  Ref<Event> MakeEvent(unsigned event_flags);
+  bool RetireEvent(Event* event);
+
+  /// Waits for all that was submitted to any stream.
+  void Synchronize();
+  /// Waits for the legacy stream and all that are ordered with it.
+  void SynchronizeLegacy();
+  bool LegacyIdle();
+  bool Idle();
+
+  /// Waits for the context's work, then frees all that belongs to it. Its handle must be retired.
+  void Die();
+
+  std::mutex lock;  // guards submission, and the lists below
+
+  std::vector<Ref<LoadedModule>> modules;
+  std::array<size_t, CU_LIMIT_MAX> limits;
+  CUdeviceptr grid_workspace = 0;  // for cooperative launches; 0 until the first
+
+ private:
+  friend class Submission;
+
+  void PruneStreams();  // under lock
+
+  std::atomic<int> fault_{0};
+  std::atomic<bool> dead_{false};
+  Ref<Stream> legacy_;
+  std::vector<Ref<Stream>> streams_;  // the legacy one first; retired ones until they are idle
+  std::vector<Ref<Event>> events_;
+};
+
+/// Finds the stream that a handle means, in the context it belongs to, and holds that context's lock until it
+/// goes out of scope, so that the checks of a call and its place in the order are one step.
+///
+///   Submission submission(context, handle);
+///   if (submission.result) return submission.result;
+///   submission.Push([...](Stream&) { ...; return Progress::kDone; });
+class Submission {
+ public:
+  /// `current` is the caller's context, which the default streams are of.
+  Submission(Context& current, CUstream handle);
+  ~Submission();
+  Submission(const Submission&) = delete;
+  Submission& operator=(const Submission&) = delete;
+
+  CUresult result = CUDA_SUCCESS;
+  Context& context() const { return *context_; }
+  Stream& stream() const { return *stream_; }
+
+  template <typename F>
+  uint64_t Push(F&& f, bool always = false) {
+    Order();
+    stream_->Push(std::forward<F>(f), always);
+    pushed_ = true;
+    return stream_->submitted();
+  }
+  /// Whether all is done that an operation pushed now would have to wait for.
+  bool Settled() const;
+  /// Lets go of the lock, and sets the stream going, before the end of the scope; nothing can be pushed then.
+  void Release();
+  /// Has the stream wait until operation `number` of `other` is done.
+  void PushWait(Stream& other, uint64_t number);
+
+ private:
+  void Order();  // what the default stream's rules ask for before an operation
+
+  Context* context_;
+  Ref<Context> foreign_;  // keeps a context alive that is not the caller's
+  Ref<Stream> per_thread_;
+  Stream* stream_ = nullptr;
+  bool locked_ = false;
+  bool pushed_ = false;
+};
+
+}  // namespace cuplex::softcuda

@@ -1,0 +1,135 @@
+// What a loaded PTX module is: LoadedModule and its Functions belong to one context; LoadedLibrary and its
+// LibraryKernels to none, and are loaded into a context when first used there. Any thread.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cuda/driver_types.h"
+#include "softcuda/handles.h"
+#include "softcuda/image.h"
+#include "softcuda/jit/program.h"
+
+namespace cuplex::softcuda {
+
+class Context;
+class Device;
+class Driver;
+class LoadedModule;
+
+/// What cuFuncSetAttribute and cuKernelSetAttribute set.
+struct FunctionSettings {
+  std::atomic<int> max_dynamic_shared{-1};  // bytes; -1: what is left of 48 KiB beside static shared memory
+  std::atomic<int> carveout{-1};
+  std::atomic<CUfunc_cache> cache_config{CU_FUNC_CACHE_PREFER_NONE};
+
+  /// Bytes of dynamic shared memory that a launch may ask for.
+  uint32_t MaxDynamicShared(const KernelInfo& info) const;
+  CUresult Get(CUfunction_attribute attribute, const KernelInfo& info, const Device& device,
+               int* value) const;
+  CUresult Set(CUfunction_attribute attribute, const KernelInfo& info, const Device& device, int value);
+};
+
+class Function {
+ public:
+  Function(Context& context, LoadedModule& module, std::shared_ptr<Program> program, Kernel* kernel)
+      : context(context),
+        module(module),
+        program(std::move(program)),
+        kernel(kernel),
+        info(this->program->Info(kernel)) {}
+
+  Context& context;      // as long as the handle lives
+  LoadedModule& module;  // the same
+  const std::shared_ptr<Program> program;
+  Kernel* const kernel;
+  const KernelInfo& info;  // the program's
+  FunctionSettings settings;
+
+  /// Makes the machine code, the first time; cheap afterwards.
+  CUresult Prepare();
+  bool prepared() const { return prepared_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<bool> prepared_{false};
+};
+
+class LoadedModule {
+ public:
+  struct Variable {
+    uintptr_t address = 0;
+    size_t size = 0;
+  };
+
+  LoadedModule(Context& context, std::shared_ptr<Program> program)
+      : context(context), program(std::move(program)) {}
+
+  Context& context;  // as long as the handle lives
+  const std::shared_ptr<Program> program;
+  uintptr_t memory = 0;  // the block all variables are in; 0 without variables
+  std::map<std::string, Variable, std::less<>> variables;
+  std::vector<Ref<Function>> functions;  // as Program::kernels
+  std::map<std::string_view, Function*> by_name;
+  bool of_library = false;  // cuModuleUnload must leave it alone
+
+  Function* Find(std::string_view name) const;
+};
+
+/// Places the program's variables in the context's device memory and makes the handles.
+Result<Ref<LoadedModule>> LoadInto(Context& context, std::shared_ptr<Program> program, bool of_library);
+/// Waits for the context, then frees what LoadInto made. False where someone else unloaded it.
+bool Unload(Context& context, const Ref<LoadedModule>& module);
+
+class LoadedLibrary;
+
+class LibraryKernel {
+ public:
+  LibraryKernel(LoadedLibrary& library, std::string name) : library(library), name(std::move(name)) {}
+
+  LoadedLibrary& library;  // as long as the handle lives
+  const std::string name;
+  FunctionSettings settings;
+};
+
+class LoadedLibrary {
+ public:
+  LoadedLibrary(Driver& driver, std::shared_ptr<const ptx::Module> tree, CompileOptions options,
+                std::shared_ptr<Program> program)
+      : driver(driver),
+        tree_(std::move(tree)),
+        options_(options),
+        infos(std::move(program)),
+        unplaced_(infos) {}
+
+  Driver& driver;
+  std::vector<Ref<LibraryKernel>> kernels;
+
+  /// The library in that context; loads it there the first time. Errors are those of LoadInto.
+  Result<Ref<LoadedModule>> In(Context& context);
+  /// Unloads it everywhere and makes its kernels' handles void.
+  void UnloadAll();
+
+ private:
+  const std::shared_ptr<const ptx::Module> tree_;
+  const CompileOptions options_;
+
+ public:
+  const std::shared_ptr<Program> infos;  // for what is the same in every context
+
+ private:
+  std::mutex lock_;
+  std::shared_ptr<Program> unplaced_;  // for the first context; null once taken
+  std::map<uint64_t, std::pair<Ref<Context>, Ref<LoadedModule>>> loaded_;  // by the context's id
+};
+
+/// The function that a handle means in `context`: one of its own, or a kernel of a library, which is loaded
+/// for it. CUDA_ERROR_INVALID_HANDLE where it is neither.
+CUresult FindFunction(Context& context, CUfunction handle, Ref<Function>* found);
+
+}  // namespace cuplex::softcuda
