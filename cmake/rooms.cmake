@@ -33,3 +33,28 @@ function(cuplex_test NAME)
   add_test(NAME ${NAME} COMMAND ${NAME})
   set_tests_properties(${NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${ARG_ENVIRONMENT}")
 endfunction()
+
+# cuplex_fuzz(NAME SOURCES x_fuzz.cc the.cc code.cc SEEDS folder [DICT file] LIBS ...): a libFuzzer program, and a CTest
+# that runs it for five seconds. libFuzzer needs coverage in the code it drives, so that code is compiled once more here.
+include(CheckCXXSourceCompiles)
+function(cuplex_fuzz NAME)
+  cmake_parse_arguments(ARG "" "SEEDS;DICT" "SOURCES;LIBS" ${ARGN})
+  set(CMAKE_REQUIRED_FLAGS "-fsanitize=fuzzer,address")
+  check_cxx_source_compiles("extern \"C\" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }"
+                            CUPLEX_HAS_LIBFUZZER)
+  if(NOT CUPLEX_HAS_LIBFUZZER OR CUPLEX_SANITIZE MATCHES thread)
+    return()
+  endif()
+  add_executable(${NAME} ${ARG_SOURCES})
+  target_compile_options(${NAME} PRIVATE -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined)
+  target_link_options(${NAME} PRIVATE -fsanitize=fuzzer,address,undefined)
+  target_link_libraries(${NAME} PRIVATE ${ARG_LIBS})
+  file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${NAME}_corpus)  # what a run finds new
+  set(dictionary)
+  if(ARG_DICT)
+    set(dictionary -dict=${CMAKE_CURRENT_SOURCE_DIR}/${ARG_DICT})
+  endif()
+  add_test(NAME ${NAME} COMMAND ${NAME} -max_total_time=5 -max_len=8192 -timeout=10 -rss_limit_mb=2048 -verbosity=0
+           ${dictionary} ${CMAKE_CURRENT_BINARY_DIR}/${NAME}_corpus ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_SEEDS})
+  set_tests_properties(${NAME} PROPERTIES TIMEOUT 60)
+endfunction()

@@ -98,10 +98,12 @@ Token Lexer::Next() {
   if (c == '.') {
     bool after_word = last_ == TokenKind::kWord || last_ == TokenKind::kDotWord;
     if (next_is(1, kLetter) || (next_is(1, kDigit) && after_word)) {
+      size_t separator = 1;  // the dot, later `::`
       do {
-        ++at_;  // '.' or the second ':'
+        at_ += separator;
         while (next_is(0, kLetter | kDigit)) ++at_;
-      } while (next_is(2, kLetter | kDigit) && text_.substr(at_, 2) == "::" && ++at_);
+        separator = 2;
+      } while (text_.substr(at_, 2) == "::" && next_is(2, kLetter | kDigit));
       return Make(TokenKind::kDotWord, begin + 1, at_);
     }
     if (next_is(1, kDigit)) return Decimal();

@@ -60,7 +60,6 @@ Names::Tables& Names::TablesAtHand() {
 
 // Notes the name; false where it lies in a range of the scope.
 bool Names::Claim(Tables& tables, std::string_view name) {
-  if (name.starts_with('%') && FindSpecial(name.substr(1))) return false;
   for (size_t n = DigitsAtEnd(name); n > 0; --n) {
     std::string_view prefix = name.substr(0, name.size() - n);
     uint32_t number = NumberAtEnd(name, n);

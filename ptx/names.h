@@ -35,8 +35,7 @@ class Names {
   uint32_t scope() const { return current_; }
   uint32_t depth() const { return scopes_[current_].depth; }
 
-  // In the scope at hand. False where the scope already has the name, alone or in a range, and for the name
-  // of a special register: assemblers disagree on what such a name means.
+  // In the scope at hand. False where the scope already has the name, alone or in a range.
   bool DeclareLocal(std::string_view name, Meaning meaning);
   /// Registers prefix0 .. prefix(count-1), numbered from `first`.
   bool DeclareRange(std::string_view prefix, uint32_t first, uint32_t count);

@@ -158,14 +158,21 @@ TEST(Parser, ResolvesNamesByScope) {
 
 // NVIDIA's assembler refuses these, or reads them in another way than their spelling says.
 TEST(Parser, RefusesNamesThatCouldMeanTwoThings) {
-  for (std::string text : {".reg .b32 %r<20>; .reg .b64 %r3;", ".reg .b64 %r3; .reg .b32 %r<20>;",
-                           ".reg .b64 %r03; .reg .b32 %r<8>;", ".reg .b32 %r<20>; .reg .b64 %r1<5>;",
-                           ".reg .b64 %r1<5>; .reg .b32 %r<20>;", ".reg .b64 %laneid;",
-                           ".reg .b32 %r<3>; .reg .b32 %r<3>;", ".reg .b32 x; x: ret;"}) {
+  for (std::string text :
+       {".reg .b32 %r<20>; .reg .b64 %r3;", ".reg .b64 %r3; .reg .b32 %r<20>;",
+        ".reg .b64 %r03; .reg .b32 %r<8>;", ".reg .b32 %r<20>; .reg .b64 %r1<5>;",
+        ".reg .b64 %r1<5>; .reg .b32 %r<20>;", ".reg .b32 %r<3>; .reg .b32 %r<3>;", ".reg .b32 x; x: ret;"}) {
     EXPECT_THAT(ErrorIn(text), HasSubstr("expected a name that this scope does not have yet")) << text;
   }
   EXPECT_THAT(ErrorIn(".reg .b64 %r03; { .reg .b32 %r<8>, x; mov.b32 x, %r03; }"), HasSubstr("found `%r03`"));
   Parsed(".entry k() { .reg .b32 %r<20>; .reg .b64 %r40; .reg .b64 %r3<5>; mov.b64 %r40, %r34; }");
+}
+
+TEST(Parser, LetsADeclaredNameHideASpecialRegister) {
+  auto module = Parsed(".entry k() { .reg .b32 %tid; mov.b32 %tid, %ntid.x; mov.b32 %tid, %tid; }");
+  const auto& code = module.functions[0].instructions;
+  EXPECT_EQ(code[0].operands[1].special(), Special::kNtid);
+  EXPECT_EQ(code[1].operands[1], Operand::Register(0));
 }
 
 TEST(Parser, ResolvesLabelsForwardsAndByScope) {

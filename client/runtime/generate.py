@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Writes what libcudart exports, out of runtime.api (which says how its lines read) and a list of names.
 
-    generate.py --major 12|13 --api runtime.api --names names_13.txt --out FOLDER
+    generate.py --api runtime.api --docs docs/runtime.md [--check]
+    generate.py --api runtime.api --major 12|13 --names names_13.txt --out FOLDER
 
-writes into FOLDER, for that major version:
+The first writes the table of calls, or with --check says whether it is stale. The second writes into FOLDER, for that major
+version:
     calls.h        prototypes of the hand-written functions, cuplex::runtime::NAME
     exports.h      prototypes of the carried exported functions, for tests
     exports.cc     the exported functions: carried ones call the hand-written side, refused ones say so once
@@ -188,14 +190,50 @@ def abi_check(calls, major):
     return "\n".join([*out, "}", ""])
 
 
+def docs_page(calls):
+    """One row a name, whichever versions it is in; `yes` is carried, `no` refused, empty not exported."""
+    rows = {}  # name -> {major: carried, "twin": ...}
+    for call in calls:
+        row = rows.setdefault(call.name, {})
+        row.update({major: call.carried for major in call.majors})
+        row["twin"] = call.twin or row.get("twin", "")
+    carried = sum(any(row.get(major) for major in (12, 13)) for row in rows.values())
+    out = ["# The runtime API, call by call", "",
+           "Generated from `client/runtime/runtime.api` by `./dev docs`; a test fails when it is stale.", "",
+           f"`libcudart.so.12` and `libcudart.so.13` stand on the driver API alone. {carried} of {len(rows)} calls are carried: they ",
+           "work as far as the driver underneath carries what they ask of it ([docs/api.md](api.md)). The others answer",
+           "`cudaErrorNotSupported` and log their name once.", "",
+           "| call | 12 | 13 | twin |", "|---|---|---|---|"]
+    words = {True: "yes", False: "no", None: ""}
+    for name, row in sorted(rows.items()):
+        out.append(f"| `{name}` | {words[row.get(12)]} | {words[row.get(13)]} | {'_' + row['twin'] if row['twin'] else ''} |")
+    return "\n".join([*out, ""]).replace(" \n", "\n")
+
+
+def write_docs(page, text, check):
+    if not check:
+        page.write_text(text)
+        return 0
+    if page.exists() and page.read_text() == text:
+        return 0
+    print(f"{page} is stale; ./dev docs writes it anew", file=sys.stderr)
+    return 1
+
+
 def main(arguments):
     parser = argparse.ArgumentParser()
-    parser.add_argument("--major", type=int, choices=(12, 13), required=True)
     parser.add_argument("--api", type=pathlib.Path, required=True)
-    parser.add_argument("--names", type=pathlib.Path, required=True)
-    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--docs", type=pathlib.Path)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--major", type=int, choices=(12, 13))
+    parser.add_argument("--names", type=pathlib.Path)
+    parser.add_argument("--out", type=pathlib.Path)
     given = parser.parse_args(arguments)
+    if not given.docs and not (given.major and given.names and given.out):
+        parser.error("expected --docs, or --major with --names and --out")
     try:
+        if given.docs:
+            return write_docs(given.docs, docs_page(parse(given.api, given.api.read_text())), given.check)
         calls = choose(given.api, parse(given.api, given.api.read_text()), given.major, given.names.read_text().split())
     except ApiError as error:
         print(error, file=sys.stderr)

@@ -16,9 +16,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
-
-#include <pthread.h>
 
 #include "base/result.h"
 #include "softcuda/jit/program.h"
@@ -53,6 +50,8 @@ struct Fault {
 /// nullopt: the grid ran to its end.
 using Outcome = std::optional<Fault>;
 
+struct GridRun;  // one Run, on its way; workers.cc
+
 /// A handle by which another thread can end a running grid. One per Run at a time.
 class GridControl {
  public:
@@ -61,14 +60,13 @@ class GridControl {
   void Abort();
   /// Makes the control ready for another grid after an abort.
   void Reset() { aborted_.store(false); }
-  bool aborted() const { return aborted_.load(std::memory_order_relaxed); }
+  bool aborted() const { return aborted_.load(); }
 
  private:
-  friend class WorkersImpl;
-  friend struct Participation;
+  friend struct GridRun;
   std::atomic<bool> aborted_ = false;
   std::mutex lock_;
-  std::vector<pthread_t> participants_;
+  GridRun* run_ = nullptr;  // under lock_
 };
 
 class Workers {

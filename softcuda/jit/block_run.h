@@ -1,0 +1,63 @@
+// BlockRun: a block whose threads wait for each other, on its way. Steps its threads, warp by warp and lane
+// by lane, and brings them together at barriers and collectives. One worker at a time; Advance runs `in_code`
+// (running.h), so it owns nothing while it runs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "softcuda/jit/lane.h"
+#include "softcuda/jit/program.h"
+#include "softcuda/jit/running.h"
+
+namespace cuplex::softcuda {
+
+class BlockRun {
+ public:
+  /// Starts a block: `lanes` are its records, `local` its threads' local memory, `context` is filled in.
+  void Begin(StepCode code, const BlockContext& context, std::byte* lanes, uint32_t lane_bytes,
+             uintptr_t local);
+
+  enum class State {
+    kDone,
+    kStalled,  // its threads wait for memory that they do not change themselves; run other blocks, then this
+               // again
+  };
+  State Advance(Running& running);
+
+ private:
+  static constexpr uint32_t kBarriers = 16;
+
+  struct Warp {
+    uint32_t missing = 0;  // exited, or never there
+    uint32_t ready = 0;
+    uint32_t yielded = 0;
+    uint32_t at_collective = 0;
+    uint32_t converging = 0;
+    uint32_t at_barrier = 0;
+    std::array<uint32_t, kBarriers> arrived = {};  // by bar.arrive, and gone on
+  };
+
+  Lane& LaneAt(uint32_t warp, uint32_t lane) {
+    return *reinterpret_cast<Lane*>(lanes_ + (size_t{warp} * kWarpSize + lane) * lane_bytes_);
+  }
+  bool RunWarp(Running& running, uint32_t w);
+  void StartBarrier(Running& running, Warp& warp, Lane& lane, uint32_t bit);
+  bool Resolve(uint32_t w);
+  bool Converge(uint32_t w);
+  void Perform(uint32_t w, Collective op, uint32_t group);
+  bool TryBarrier(uint32_t id);
+  uint32_t WaitingAt(uint32_t w, uint32_t id);
+
+  StepCode code_ = nullptr;
+  BlockContext context_;
+  std::byte* lanes_ = nullptr;
+  uint32_t lane_bytes_ = 0;
+  uint32_t warps_ = 0;
+  uint32_t live_ = 0;
+  uint32_t barriers_used_ = 0;  // by number
+  std::array<uint32_t, kBarriers> expected_ = {};
+  std::array<Warp, kMaxThreadsPerBlock / kWarpSize> warp_ = {};
+};
+
+}  // namespace cuplex::softcuda

@@ -1,0 +1,198 @@
+#include "softcuda/jit/opcodes.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "softcuda/jit/families.h"
+
+namespace cuplex::softcuda {
+namespace {
+
+using ptx::Mod;
+using ptx::Opcode;
+
+using Mods = std::vector<Mod>;
+
+const Mods kNothing = {};
+const Mods kFloat = {Mod::kRn, Mod::kRz, Mod::kRm, Mod::kRp, Mod::kFtz, Mod::kSat, Mod::kCc};
+const Mods kMultiply = {Mod::kRn,  Mod::kRz, Mod::kRm, Mod::kRp,   Mod::kFtz,
+                        Mod::kSat, Mod::kLo, Mod::kHi, Mod::kWide, Mod::kCc};
+const Mods kFused = {Mod::kRn, Mod::kRz, Mod::kRm, Mod::kRp, Mod::kFtz, Mod::kSat, Mod::kRelu};
+const Mods kDivide = {Mod::kRn, Mod::kRz, Mod::kRm, Mod::kRp, Mod::kFtz, Mod::kApprox, Mod::kFull};
+const Mods kMinMax = {Mod::kFtz, Mod::kNan, Mod::kRelu};
+const Mods kFtz = {Mod::kFtz};
+const Mods kApprox = {Mod::kApprox, Mod::kFtz};
+const Mods kLoHi = {Mod::kLo, Mod::kHi};
+const Mods kCarry = {Mod::kLo, Mod::kHi, Mod::kCc};
+const Mods kCompare = {Mod::kEq,  Mod::kNe,  Mod::kLt,  Mod::kLe,  Mod::kGt,  Mod::kGe,
+                       Mod::kLo,  Mod::kLs,  Mod::kHi,  Mod::kHs,  Mod::kEqu, Mod::kNeu,
+                       Mod::kLtu, Mod::kLeu, Mod::kGtu, Mod::kGeu, Mod::kNum, Mod::kNanu,
+                       Mod::kAnd, Mod::kOr,  Mod::kXor, Mod::kFtz};
+const Mods kConvert = {Mod::kRn,  Mod::kRz,  Mod::kRm,  Mod::kRp,  Mod::kRna, Mod::kRni,
+                       Mod::kRzi, Mod::kRmi, Mod::kRpi, Mod::kFtz, Mod::kSat, Mod::kRelu};
+const Mods kCacheAndOrder = {Mod::kWeak,
+                             Mod::kVolatile,
+                             Mod::kRelaxed,
+                             Mod::kAcquire,
+                             Mod::kRelease,
+                             Mod::kMmio,
+                             Mod::kCta,
+                             Mod::kCluster,
+                             Mod::kGpu,
+                             Mod::kSys,
+                             Mod::kCa,
+                             Mod::kCg,
+                             Mod::kCs,
+                             Mod::kLu,
+                             Mod::kCv,
+                             Mod::kWb,
+                             Mod::kWt,
+                             Mod::kNc,
+                             Mod::kL1EvictNormal,
+                             Mod::kL1EvictLast,
+                             Mod::kL1EvictFirst,
+                             Mod::kL1EvictUnchanged,
+                             Mod::kL1NoAllocate,
+                             Mod::kL2EvictLast,
+                             Mod::kL2EvictNormal,
+                             Mod::kL2EvictFirst,
+                             Mod::kL2x64B,
+                             Mod::kL2x128B,
+                             Mod::kL2x256B,
+                             Mod::kV2,
+                             Mod::kV4,
+                             Mod::kV8,
+                             Mod::kUnified};
+const Mods kAtomic = {Mod::kRelaxed, Mod::kAcquire, Mod::kRelease, Mod::kAcqRel, Mod::kSc,
+                      Mod::kCta,     Mod::kCluster, Mod::kGpu,     Mod::kSys,    Mod::kAnd,
+                      Mod::kOr,      Mod::kXor,     Mod::kAdd,     Mod::kMin,    Mod::kMax,
+                      Mod::kInc,     Mod::kDec,     Mod::kCas,     Mod::kExch,   Mod::kNoftz};
+const Mods kFences = {Mod::kCta,    Mod::kCluster, Mod::kGpu,     Mod::kSys,        Mod::kGl,    Mod::kSc,
+                      Mod::kAcqRel, Mod::kAcquire, Mod::kRelease, Mod::kProxyAlias, Mod::kProxy, Mod::kAlias};
+const Mods kBarriers = {Mod::kSync, Mod::kArrive, Mod::kRed, Mod::kWarp, Mod::kAligned,
+                        Mod::kCta,  Mod::kPopc,   Mod::kAnd, Mod::kOr};
+const Mods kShuffle = {Mod::kSync, Mod::kUp, Mod::kDown, Mod::kBfly, Mod::kIdx};
+const Mods kVote = {Mod::kSync, Mod::kAll, Mod::kAny, Mod::kUni, Mod::kBallot};
+const Mods kMatch = {Mod::kSync, Mod::kAny, Mod::kAll};
+const Mods kRedux = {Mod::kSync, Mod::kAdd, Mod::kMin, Mod::kMax, Mod::kAnd, Mod::kOr, Mod::kXor};
+const Mods kSync = {Mod::kSync};
+const Mods kUniform = {Mod::kUni};
+const Mods kTo = {Mod::kTo};
+const Mods kShiftamt = {Mod::kShiftamt};
+const Mods kWrapClamp = {Mod::kWrap, Mod::kClamp, Mod::kL, Mod::kR};
+const Mods kPermute = {Mod::kF4e, Mod::kB4e, Mod::kRc8, Mod::kEcl, Mod::kEcr, Mod::kRc16};
+const Mods kTest = {Mod::kFinite,     Mod::kInfinite, Mod::kNumber,
+                    Mod::kNotanumber, Mod::kNormal,   Mod::kSubnormal};
+const Mods kPrefetch = {Mod::kL1, Mod::kL2, Mod::kL2EvictLast, Mod::kL2EvictNormal};
+const Mods kLogic = {Mod::kAnd, Mod::kOr, Mod::kXor};
+const Mods kDepend = {Mod::kWait, Mod::kLaunchDependents};
+
+constexpr bool kWrites = true, kReads = false, kWaits = true;
+
+const std::vector<OpcodeRow>& Rows() {
+  static const std::vector<OpcodeRow> rows = [] {
+    std::vector<OpcodeRow> r = {
+        {Opcode::kAbs, EmitAbs, kWrites, false, kFtz},
+        {Opcode::kActivemask, EmitActivemask, kWrites, kWaits, kNothing},
+        {Opcode::kAdd, EmitAdd, kWrites, false, kFloat},
+        {Opcode::kAddc, EmitAdd, kWrites, false, kFloat},
+        {Opcode::kAnd, EmitLogic, kWrites, false, kNothing},
+        {Opcode::kAtom, EmitAtom, kWrites, false, kAtomic},
+        {Opcode::kBar, EmitBarrier, kWrites, kWaits, kBarriers},
+        {Opcode::kBarrier, EmitBarrier, kWrites, kWaits, kBarriers},
+        {Opcode::kBfe, EmitBfe, kWrites, false, kNothing},
+        {Opcode::kBfi, EmitBfi, kWrites, false, kNothing},
+        {Opcode::kBfind, EmitBfind, kWrites, false, kShiftamt},
+        {Opcode::kBmsk, EmitBmsk, kWrites, false, kWrapClamp},
+        {Opcode::kBra, EmitBra, kReads, false, kUniform},
+        {Opcode::kBrev, EmitBitCount, kWrites, false, kNothing},
+        {Opcode::kBrkpt, EmitTrap, kReads, false, kNothing},
+        {Opcode::kBrx, EmitBrx, kReads, false, {}},
+        {Opcode::kCall, EmitCall, kReads, false, kUniform},
+        {Opcode::kClz, EmitBitCount, kWrites, false, kNothing},
+        {Opcode::kCnot, EmitNot, kWrites, false, kNothing},
+        {Opcode::kCopysign, EmitCopysign, kWrites, false, kNothing},
+        {Opcode::kCos, EmitMath, kWrites, false, kApprox},
+        {Opcode::kCvt, EmitCvt, kWrites, false, kConvert},
+        {Opcode::kCvta, EmitCvta, kWrites, false, kTo},
+        {Opcode::kDiv, EmitDiv, kWrites, false, kDivide},
+        {Opcode::kDp2a, EmitDotProduct, kWrites, false, kLoHi},
+        {Opcode::kDp4a, EmitDotProduct, kWrites, false, kNothing},
+        {Opcode::kElect, EmitElect, kWrites, kWaits, kSync},
+        {Opcode::kEx2, EmitMath, kWrites, false, kApprox},
+        {Opcode::kExit, EmitExit, kReads, false, kNothing},
+        {Opcode::kFence, EmitFence, kReads, false, kFences},
+        {Opcode::kFma, EmitFma, kWrites, false, kFused},
+        {Opcode::kFns, EmitFns, kWrites, false, kNothing},
+        {Opcode::kGriddepcontrol, EmitNothing, kReads, false, kDepend},
+        {Opcode::kIsspacep, EmitIsspacep, kWrites, false, kNothing},
+        {Opcode::kLd, EmitLd, kWrites, false, kCacheAndOrder},
+        {Opcode::kLdu, EmitLd, kWrites, false, kCacheAndOrder},
+        {Opcode::kLg2, EmitMath, kWrites, false, kApprox},
+        {Opcode::kLop3, EmitLop3, kWrites, false, kLogic},
+        {Opcode::kMad, EmitMad, kWrites, false, kMultiply},
+        {Opcode::kMad24, EmitMad24, kWrites, false, kLoHi},
+        {Opcode::kMadc, EmitMad, kWrites, false, kCarry},
+        {Opcode::kMatch, EmitMatch, kWrites, kWaits, kMatch},
+        {Opcode::kMax, EmitMinMax, kWrites, false, kMinMax},
+        {Opcode::kMembar, EmitFence, kReads, false, kFences},
+        {Opcode::kMin, EmitMinMax, kWrites, false, kMinMax},
+        {Opcode::kMov, EmitMov, kWrites, false, kNothing},
+        {Opcode::kMul, EmitMul, kWrites, false, kMultiply},
+        {Opcode::kMul24, EmitMad24, kWrites, false, kLoHi},
+        {Opcode::kNanosleep, EmitNanosleep, kReads, false, kNothing},
+        {Opcode::kNeg, EmitNeg, kWrites, false, kFtz},
+        {Opcode::kNot, EmitNot, kWrites, false, kNothing},
+        {Opcode::kOr, EmitLogic, kWrites, false, kNothing},
+        {Opcode::kPmevent, EmitNothing, kReads, false, {}},
+        {Opcode::kPopc, EmitBitCount, kWrites, false, kNothing},
+        {Opcode::kPrefetch, EmitNothing, kReads, false, kPrefetch},
+        {Opcode::kPrefetchu, EmitNothing, kReads, false, kPrefetch},
+        {Opcode::kPrmt, EmitPrmt, kWrites, false, kPermute},
+        {Opcode::kRcp, EmitRoot, kWrites, false, kDivide},
+        {Opcode::kRed, EmitAtom, kReads, false, kAtomic},
+        {Opcode::kRedux, EmitRedux, kWrites, kWaits, kRedux},
+        {Opcode::kRem, EmitDiv, kWrites, false, kNothing},
+        {Opcode::kRet, EmitRet, kReads, false, kUniform},
+        {Opcode::kRsqrt, EmitRoot, kWrites, false, kApprox},
+        {Opcode::kSad, EmitSad, kWrites, false, kNothing},
+        {Opcode::kSelp, EmitSelp, kWrites, false, kNothing},
+        {Opcode::kSet, EmitSet, kWrites, false, kCompare},
+        {Opcode::kSetp, EmitSet, kWrites, false, kCompare},
+        {Opcode::kShf, EmitShf, kWrites, false, kWrapClamp},
+        {Opcode::kShfl, EmitShfl, kWrites, kWaits, kShuffle},
+        {Opcode::kShl, EmitShift, kWrites, false, kNothing},
+        {Opcode::kShr, EmitShift, kWrites, false, kNothing},
+        {Opcode::kSin, EmitMath, kWrites, false, kApprox},
+        {Opcode::kSlct, EmitSlct, kWrites, false, kFtz},
+        {Opcode::kSqrt, EmitRoot, kWrites, false, kDivide},
+        {Opcode::kSt, EmitSt, kReads, false, kCacheAndOrder},
+        {Opcode::kSub, EmitSub, kWrites, false, kFloat},
+        {Opcode::kSubc, EmitSub, kWrites, false, kFloat},
+        {Opcode::kSzext, EmitSzext, kWrites, false, kWrapClamp},
+        {Opcode::kTanh, EmitMath, kWrites, false, kApprox},
+        {Opcode::kTestp, EmitTestp, kWrites, false, kTest},
+        {Opcode::kTrap, EmitTrap, kReads, false, kNothing},
+        {Opcode::kVote, EmitVote, kWrites, kWaits, kVote},
+        {Opcode::kXor, EmitLogic, kWrites, false, kNothing},
+    };
+    return r;
+  }();
+  return rows;
+}
+
+}  // namespace
+
+const OpcodeRow* FindOpcodeRow(ptx::Opcode opcode) {
+  static const auto by_opcode = [] {
+    std::array<const OpcodeRow*, static_cast<size_t>(Opcode::kCount)> table = {};
+    for (const OpcodeRow& row : Rows()) table[static_cast<size_t>(row.opcode)] = &row;
+    return table;
+  }();
+  return opcode < Opcode::kCount ? by_opcode[static_cast<size_t>(opcode)] : nullptr;
+}
+
+std::span<const OpcodeRow> OpcodeRows() { return Rows(); }
+
+}  // namespace cuplex::softcuda

@@ -1,0 +1,167 @@
+// bar barrier shfl vote match redux elect activemask: where threads meet. The emitted code says in the
+// thread's record what it waits for, suspends, and finds the answer there when it goes on; block_run.cc
+// brings the threads together.
+#include "softcuda/jit/emitter.h"
+#include "softcuda/jit/families.h"
+
+namespace cuplex::softcuda {
+namespace {
+
+using llvm::Value;
+using ptx::Instruction;
+using ptx::Mod;
+using ptx::Operand;
+using ptx::OperandKind;
+using ptx::Type;
+
+Status NeedSteps(Emitter& e, const Instruction& in) {
+  if (e.waits()) return {};
+  return e.Refuse(
+      in,
+      "waits for other threads in a function that is called through a pointer, which softcuda does not "
+      "support");
+}
+
+/// Stores what is waited for and suspends. `mask` is null for collectives of whoever gets here.
+Status Meet(Emitter& e, const Instruction& in, Collective op, const Operand* mask) {
+  TRY(NeedSteps(e, in));
+  e.StoreLane(offsetof(Lane, op), e.I32(static_cast<uint32_t>(op)));
+  if (mask) {
+    TRY(Value * m, e.Read(in, *mask, Type::kB32));
+    e.StoreLane(offsetof(Lane, mask), m);
+  }
+  return e.Suspend(in, mask ? Step::kCollective : Step::kConverge);
+}
+
+Value* ResultWord(Emitter& e) { return e.LoadLane(offsetof(Lane, result), 32); }
+Value* ResultPredicate(Emitter& e) {
+  return e.ir.CreateICmpNE(e.LoadLane(offsetof(Lane, result_predicate), 32), e.I32(0));
+}
+
+/// d, or d|p.
+Status WriteBoth(Emitter& e, const Instruction& in, Value* d, Value* p) {
+  const Operand& out = in.operands[0];
+  if (out.kind != OperandKind::kPair) return e.Write(in, out, d);
+  TRY(e.Write(in, out.parts[0], d));
+  return e.Write(in, out.parts[1], p);
+}
+
+}  // namespace
+
+Status EmitBarrier(Emitter& e, const Instruction& in) {
+  if (in.Has(Mod::kWarp)) {
+    if (in.operands.size() != 1) return e.Refuse(in, "takes 1 operand");
+    return Meet(e, in, Collective::kSync, &in.operands[0]);
+  }
+  TRY(NeedSteps(e, in));
+  bool votes = in.Has(Mod::kRed), arrives = in.Has(Mod::kArrive);
+  // bar.sync a {, b}   bar.arrive a, b   bar.red d, a {, b}, c
+  size_t first = votes ? 1 : 0, last = in.operands.size() - (votes ? 1 : 0);
+  if (in.operands.size() < first + 1 + (votes ? 1 : 0) || last - first > 2 ||
+      (arrives && last - first != 2)) {
+    return e.Refuse(in, "has operands that PTX does not give it");
+  }
+  TRY(Value * id, e.Read(in, in.operands[first], Type::kU32));
+  Value* count = e.I32(0);
+  if (last - first == 2) {
+    TRY(count, e.Read(in, in.operands[first + 1], Type::kU32));
+  }
+  BarrierVote vote = !votes              ? BarrierVote::kNone
+                     : in.Has(Mod::kAnd) ? BarrierVote::kAnd
+                     : in.Has(Mod::kOr)  ? BarrierVote::kOr
+                                         : BarrierVote::kPopc;
+  e.StoreLane(offsetof(Lane, op), id);
+  e.StoreLane(offsetof(Lane, count), count);
+  e.StoreLane(offsetof(Lane, b), e.I32(static_cast<uint32_t>(vote)));
+  e.StoreLane(offsetof(Lane, c), e.I32(arrives));
+  if (votes) {
+    TRY(Value * p, e.Read(in, in.operands.back(), Type::kPred));
+    e.StoreLane(offsetof(Lane, value), e.ir.CreateZExt(p, e.Int(64)));
+  }
+  TRY(e.Suspend(in, Step::kBarrier));
+  if (!votes) return {};
+  Value* v = ResultWord(e);
+  if (vote != BarrierVote::kPopc) v = e.ir.CreateICmpNE(v, e.I32(0));
+  return e.Write(in, in.operands[0], v);
+}
+
+Status EmitShfl(Emitter& e, const Instruction& in) {
+  bool sync = in.Has(Mod::kSync);
+  if (in.operands.size() != (sync ? 5u : 4u))
+    return e.Refuse(in, fmt::format("takes {} operands", sync ? 5 : 4));
+  if (in.TypeAt() != Type::kB32 && ptx::BitsOf(in.TypeAt()) != 32) {
+    return e.Refuse(in, "shuffles a type that PTX does not give it");
+  }
+  TRY(Value * a, e.Read(in, in.operands[1], Type::kB32));
+  TRY(Value * b, e.Read(in, in.operands[2], Type::kB32));
+  TRY(Value * c, e.Read(in, in.operands[3], Type::kB32));
+  e.StoreLane(offsetof(Lane, value), e.ir.CreateZExt(a, e.Int(64)));
+  e.StoreLane(offsetof(Lane, b), b);
+  e.StoreLane(offsetof(Lane, c), c);
+  Collective op = in.Has(Mod::kUp)     ? Collective::kShflUp
+                  : in.Has(Mod::kDown) ? Collective::kShflDown
+                  : in.Has(Mod::kBfly) ? Collective::kShflBfly
+                                       : Collective::kShflIdx;
+  TRY(Meet(e, in, op, sync ? &in.operands[4] : nullptr));
+  return WriteBoth(e, in, ResultWord(e), ResultPredicate(e));
+}
+
+Status EmitVote(Emitter& e, const Instruction& in) {
+  bool sync = in.Has(Mod::kSync);
+  if (in.operands.size() != (sync ? 3u : 2u))
+    return e.Refuse(in, fmt::format("takes {} operands", sync ? 3 : 2));
+  TRY(Value * p, e.Read(in, in.operands[1], Type::kPred));
+  e.StoreLane(offsetof(Lane, value), e.ir.CreateZExt(p, e.Int(64)));
+  Collective op = in.Has(Mod::kBallot) ? Collective::kVoteBallot
+                  : in.Has(Mod::kAll)  ? Collective::kVoteAll
+                  : in.Has(Mod::kAny)  ? Collective::kVoteAny
+                                       : Collective::kVoteUni;
+  TRY(Meet(e, in, op, sync ? &in.operands[2] : nullptr));
+  Value* v = ResultWord(e);
+  if (op != Collective::kVoteBallot) v = e.ir.CreateICmpNE(v, e.I32(0));
+  return e.Write(in, in.operands[0], v);
+}
+
+Status EmitMatch(Emitter& e, const Instruction& in) {
+  if (in.operands.size() != 3) return e.Refuse(in, "takes 3 operands");
+  bool wide = ptx::BitsOf(in.TypeAt()) == 64;
+  TRY(Value * a, e.Read(in, in.operands[1], wide ? Type::kB64 : Type::kB32));
+  e.StoreLane(offsetof(Lane, value), e.ir.CreateZExt(a, e.Int(64)));
+  Collective op = in.Has(Mod::kAny) ? (wide ? Collective::kMatchAny64 : Collective::kMatchAny32)
+                                    : (wide ? Collective::kMatchAll64 : Collective::kMatchAll32);
+  TRY(Meet(e, in, op, &in.operands[2]));
+  return WriteBoth(e, in, ResultWord(e), ResultPredicate(e));
+}
+
+Status EmitRedux(Emitter& e, const Instruction& in) {
+  if (in.operands.size() != 3) return e.Refuse(in, "takes 3 operands");
+  Type t = in.TypeAt();
+  if (t != Type::kU32 && t != Type::kS32 && t != Type::kB32) {
+    return e.Refuse(in, "reduces a type that softcuda does not support");
+  }
+  TRY(Value * a, e.Read(in, in.operands[1], Type::kB32));
+  e.StoreLane(offsetof(Lane, value), e.ir.CreateZExt(a, e.Int(64)));
+  bool is_signed = t == Type::kS32;
+  Collective op = in.Has(Mod::kAdd)   ? Collective::kReduxAdd
+                  : in.Has(Mod::kAnd) ? Collective::kReduxAnd
+                  : in.Has(Mod::kOr)  ? Collective::kReduxOr
+                  : in.Has(Mod::kXor) ? Collective::kReduxXor
+                  : in.Has(Mod::kMin) ? (is_signed ? Collective::kReduxMinS : Collective::kReduxMinU)
+                                      : (is_signed ? Collective::kReduxMaxS : Collective::kReduxMaxU);
+  TRY(Meet(e, in, op, &in.operands[2]));
+  return e.Write(in, in.operands[0], ResultWord(e));
+}
+
+Status EmitElect(Emitter& e, const Instruction& in) {
+  if (in.operands.size() != 2) return e.Refuse(in, "takes 2 operands");
+  TRY(Meet(e, in, Collective::kElect, &in.operands[1]));
+  return WriteBoth(e, in, ResultWord(e), ResultPredicate(e));
+}
+
+Status EmitActivemask(Emitter& e, const Instruction& in) {
+  if (in.operands.size() != 1) return e.Refuse(in, "takes 1 operand");
+  TRY(Meet(e, in, Collective::kActivemask, nullptr));
+  return e.Write(in, in.operands[0], ResultWord(e));
+}
+
+}  // namespace cuplex::softcuda
