@@ -1,5 +1,6 @@
-// A program as nvcc builds it, for libcudart on a real driver: one function a subject, each checking on the CPU what the device
-// did. Prints a line a subject and ends with status 0 where all were right. Built twice, also with per-thread default streams.
+// A program as nvcc builds it, for libcudart on a real driver: one function a subject, each checking on the
+// CPU what the device did. Prints a line a subject and ends with status 0 where all were right. Built twice,
+// also with per-thread default streams.
 #include <atomic>
 #include <cstdio>
 #include <cstring>
@@ -12,19 +13,19 @@ namespace {
 
 int faults = 0;
 
-#define EXPECT(condition)                                                \
-  do {                                                                   \
-    if (!(condition)) {                                                  \
-      ++faults;                                                          \
-      printf("program_test.cu:%d: not so: %s\n", __LINE__, #condition);  \
-    }                                                                    \
+#define EXPECT(condition)                                               \
+  do {                                                                  \
+    if (!(condition)) {                                                 \
+      ++faults;                                                         \
+      printf("program_test.cu:%d: not so: %s\n", __LINE__, #condition); \
+    }                                                                   \
   } while (0)
-#define EXPECT_OK(call)                                                                            \
-  do {                                                                                             \
-    if (cudaError_t e = (call); e != cudaSuccess) {                                                \
-      ++faults;                                                                                    \
-      printf("program_test.cu:%d: %s answered %s\n", __LINE__, #call, cudaGetErrorName(e));        \
-    }                                                                                              \
+#define EXPECT_OK(call)                                                                     \
+  do {                                                                                      \
+    if (cudaError_t e = (call); e != cudaSuccess) {                                         \
+      ++faults;                                                                             \
+      printf("program_test.cu:%d: %s answered %s\n", __LINE__, #call, cudaGetErrorName(e)); \
+    }                                                                                       \
   } while (0)
 
 __device__ int counter = 5;
@@ -217,7 +218,8 @@ void Memory() {
   EXPECT(cudaGetLastError() == cudaErrorMemoryAllocation);
   EXPECT_OK(cudaMalloc(&much, 1 << 20));
   EXPECT_OK(cudaPointerGetAttributes(&attributes, much));
-  EXPECT(attributes.type == cudaMemoryTypeDevice && attributes.device == 0 && attributes.devicePointer == much);
+  EXPECT(attributes.type == cudaMemoryTypeDevice && attributes.device == 0 &&
+         attributes.devicePointer == much);
   EXPECT_OK(cudaMemset(much, 0x11, 1 << 20));
   int last = 0;
   EXPECT_OK(cudaMemcpy(&last, static_cast<char*>(much) + (1 << 20) - 4, 4, cudaMemcpyDeviceToHost));
@@ -246,7 +248,13 @@ void Streams() {
     std::atomic<int> calls{0};
     int first = 0, second = 0;
   } order;
-  EXPECT_OK(cudaLaunchHostFunc(two, [](void* p) { auto* o = static_cast<Order*>(p); o->first = ++o->calls; }, &order));
+  EXPECT_OK(cudaLaunchHostFunc(
+      two,
+      [](void* p) {
+        auto* o = static_cast<Order*>(p);
+        o->first = ++o->calls;
+      },
+      &order));
   EXPECT_OK(cudaStreamAddCallback(
       two,
       [](cudaStream_t, cudaError_t status, void* p) {
