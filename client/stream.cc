@@ -1,0 +1,272 @@
+#include "client/stream.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "client/exports.h"
+
+namespace cuplex::client {
+
+CUresult StreamTable::Create(Session& session, uint32_t context, unsigned flags, int priority, Handle* out) {
+  const Handle h = table_.Insert({context, flags, priority});
+  if (!h) return CUDA_ERROR_OUT_OF_MEMORY;
+  const wire::wireStreamCreateArgs args(h, flags, priority);
+  if (CUresult r = session.submission().Post(Op::wireStreamCreate, context, args)) {
+    table_.Erase(h);
+    return r;
+  }
+  *out = h;
+  return CUDA_SUCCESS;
+}
+
+CUresult StreamTable::Destroy(Session& session, Handle stream) {
+  Stream* s = table_.Find(stream);
+  if (!s) return CUDA_ERROR_INVALID_HANDLE;
+  const uint32_t context = s->context;
+  // Before the handle can be given out again: its next creation must come behind this in the ring.
+  const CUresult r =
+      session.submission().Post(Op::cuStreamDestroy_v2, context, wire::cuStreamDestroy_v2Args(stream));
+  return table_.Erase(stream) ? r : CUDA_ERROR_INVALID_HANDLE;
+}
+
+void StreamTable::Forget(uint32_t context) {
+  table_.ForEach([&](Handle h, Stream& s) {
+    if (s.context == context) table_.Erase(h);
+  });
+}
+
+CUresult PerThreadStream(const Caller& caller, Handle* out) {
+  auto& mine = ThisThread().default_streams;
+  for (auto [context, stream] : mine)
+    if (context == caller.number) {
+      *out = stream;
+      return CUDA_SUCCESS;
+    }
+  if (CUresult r = caller.session->streams.Create(*caller.session, caller.number, CU_STREAM_DEFAULT, 0, out))
+    return r;
+  mine.emplace_back(caller.number, *out);
+  return CUDA_SUCCESS;
+}
+
+CUresult ResolveStream(const Caller& caller, CUstream stream, Handle* out) {
+  if (!stream && ThisThread().per_thread_default == 0) stream = CU_STREAM_LEGACY;
+  if (stream == CU_STREAM_LEGACY) {
+    *out = kLegacyStream;
+    return CUDA_SUCCESS;
+  }
+  if (!stream || stream == CU_STREAM_PER_THREAD) return PerThreadStream(caller, out);
+  const Handle h = reinterpret_cast<Handle>(stream);
+  const Stream* s = caller.session->streams.Find(h);
+  if (!s || s->context != caller.number) return CUDA_ERROR_INVALID_HANDLE;
+  *out = h;
+  return CUDA_SUCCESS;
+}
+
+uint64_t WireStream(CUstream stream) {
+  if (!stream) stream = ThisThread().per_thread_default ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+  if (stream != CU_STREAM_PER_THREAD) return reinterpret_cast<uint64_t>(stream);
+  Caller caller;
+  Handle h = 0;
+  // Where this fails, so does the call that the number is for.
+  if (EnterContext(&caller) == CUDA_SUCCESS && PerThreadStream(caller, &h) == CUDA_SUCCESS) return h;
+  return 0;
+}
+
+namespace {
+
+/// What the queries below say of a stream.
+struct StreamFacts {
+  Handle handle = 0;
+  Stream stream;
+};
+
+CUresult FactsOf(CUstream stream, Caller* caller, StreamFacts* out) {
+  if (CUresult r = Enter(&caller->session)) return r;
+  const Handle h = reinterpret_cast<Handle>(stream);
+  if (const Stream* s = caller->session->streams.Find(h)) {
+    *out = {h, *s};
+    return CUDA_SUCCESS;
+  }
+  if (CUresult r = EnterContext(caller)) return r;
+  if (CUresult r = ResolveStream(*caller, stream, &out->handle)) return r;
+  out->stream = {caller->number, CU_STREAM_DEFAULT, 0};
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+}  // namespace cuplex::client
+
+using namespace cuplex::client;
+using cuplex::Handle;
+using cuplex::Op;
+namespace wire = cuplex::wire;
+
+extern "C" {
+
+CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
+  if (!phStream || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING))) return CUDA_ERROR_INVALID_VALUE;
+  Caller caller;
+  if (CUresult r = EnterContext(&caller)) return r;
+  const DeviceSnapshot& device = caller.session->device(caller.context->device);
+  priority = std::clamp(priority, device.priority_greatest, device.priority_least);  // lower is more urgent
+  Handle h;
+  if (CUresult r = caller.session->streams.Create(*caller.session, caller.number, flags, priority, &h))
+    return r;
+  *phStream = reinterpret_cast<CUstream>(h);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream* phStream, unsigned int flags) {
+  return cuStreamCreateWithPriority(phStream, flags, 0);
+}
+
+CUresult cuStreamDestroy_v2(CUstream hStream) {
+  Session* session;
+  if (CUresult r = Enter(&session)) return r;
+  return session->streams.Destroy(*session, reinterpret_cast<Handle>(hStream));
+}
+
+CUresult cuStreamDestroy(CUstream hStream) { return cuStreamDestroy_v2(hStream); }
+
+CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int flags) {
+  if (flags != CU_EVENT_WAIT_DEFAULT) return CUDA_ERROR_INVALID_VALUE;  // "external" belongs to capture
+  Caller caller;
+  if (CUresult r = EnterContext(&caller)) return r;
+  const Handle event = reinterpret_cast<Handle>(hEvent);
+  if (!caller.session->events.Find(event)) return CUDA_ERROR_INVALID_HANDLE;
+  Handle stream;
+  if (CUresult r = ResolveStream(caller, hStream, &stream)) return r;
+  const wire::cuStreamWaitEventArgs args(stream, event, flags);
+  return caller.session->submission().Post(Op::cuStreamWaitEvent, caller.number, args);
+}
+
+CUresult cuStreamGetPriority(CUstream hStream, int* priority) {
+  if (!priority) return CUDA_ERROR_INVALID_VALUE;
+  Caller caller;
+  StreamFacts facts;
+  if (CUresult r = FactsOf(hStream, &caller, &facts)) return r;
+  *priority = facts.stream.priority;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetFlags(CUstream hStream, unsigned int* flags) {
+  if (!flags) return CUDA_ERROR_INVALID_VALUE;
+  Caller caller;
+  StreamFacts facts;
+  if (CUresult r = FactsOf(hStream, &caller, &facts)) return r;
+  *flags = facts.stream.flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
+  if (!streamId) return CUDA_ERROR_INVALID_VALUE;
+  Caller caller;
+  StreamFacts facts;
+  if (CUresult r = FactsOf(hStream, &caller, &facts)) return r;
+  // Every context has a legacy stream, all with the same handle.
+  const bool legacy = facts.handle == cuplex::kLegacyStream;
+  *streamId = legacy ? uint64_t{facts.stream.context} << 32 | facts.handle : facts.handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
+  if (!pctx) return CUDA_ERROR_INVALID_VALUE;
+  Caller caller;
+  StreamFacts facts;
+  if (CUresult r = FactsOf(hStream, &caller, &facts)) return r;
+  Context* context = caller.session->contexts.FindNumber(facts.stream.context);
+  if (!context) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  *pctx = context->handle();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
+  if (pGreenCtx) *pGreenCtx = nullptr;
+  return cuStreamGetCtx(hStream, pCtx);
+}
+
+CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
+  if (!device) return CUDA_ERROR_INVALID_VALUE;
+  CUcontext context;
+  if (CUresult r = cuStreamGetCtx(hStream, &context)) return r;
+  *device = reinterpret_cast<Context*>(context)->device;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* status) {
+  if (!status) return CUDA_ERROR_INVALID_VALUE;
+  Caller caller;
+  StreamFacts facts;
+  if (CUresult r = FactsOf(hStream, &caller, &facts)) return r;
+  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                   CUgraph* graph, const CUgraphNode** dependencies,
+                                   const CUgraphEdgeData** edges, size_t* count) {
+  return cuStreamIsCapturing(hStream, status);  // what else is asked for is set only during a capture
+}
+
+CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                   CUgraph* graph, const CUgraphNode** dependencies, size_t* count) {
+  return cuStreamGetCaptureInfo_v3(hStream, status, id, graph, dependencies, nullptr, count);
+}
+
+CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t, unsigned int) {
+  Caller caller;
+  StreamFacts facts;
+  if (CUresult r = FactsOf(hStream, &caller, &facts)) return r;
+  const auto allocation = caller.session->allocations.Find(dptr);
+  if (!allocation || allocation->kind != Allocation::kManaged) return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;  // managed memory is coherent here whoever it is attached to
+}
+
+CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue* value) {
+  if (!value) return CUDA_ERROR_INVALID_VALUE;
+  Caller caller;
+  StreamFacts facts;
+  if (CUresult r = FactsOf(hStream, &caller, &facts)) return r;
+  std::memset(value, 0, sizeof(*value));
+  switch (attr) {
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+      value->priority = facts.stream.priority;
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+      value->syncPolicy = CU_SYNC_POLICY_AUTO;
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue* value) {
+  if (!value) return CUDA_ERROR_INVALID_VALUE;
+  Caller caller;
+  StreamFacts facts;
+  if (CUresult r = FactsOf(hStream, &caller, &facts)) return r;
+  switch (attr) {
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+      return value->priority == facts.stream.priority ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:  // these are hints
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult cuStreamCopyAttributes(CUstream dst, CUstream src) {
+  Caller caller;
+  StreamFacts facts;
+  if (CUresult r = FactsOf(dst, &caller, &facts)) return r;
+  return FactsOf(src, &caller, &facts);  // nothing but hints can be set
+}
+
+}  // extern "C"
