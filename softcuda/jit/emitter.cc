@@ -248,9 +248,10 @@ Status Emitter::EmitBody() {
     if (f.registers.size() > r) ir.CreateStore(llvm::ConstantInt::get(Int(bits), 0), RegisterSlot(f, r));
   }
   if (!f.fn->entry) {
+    llvm::IRBuilder<> top(entry_, entry_->end());  // valid whichever way a suspended thread comes back
     for (size_t i = 0; i < f.fn->parameters.size(); ++i) {
       const ptx::Parameter& p = f.fn->parameters[i];
-      Value* at = ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), f.args, layout.params.offsets[i]);
+      Value* at = top.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), f.args, layout.params.offsets[i]);
       if (p.in_register) {
         unsigned bits = ptx::BitsOf(f.fn->TypeOfRegister(p.id));
         ir.CreateStore(ir.CreateLoad(Int(bits), at), RegisterSlot(f, p.id));
@@ -261,7 +262,7 @@ Status Emitter::EmitBody() {
     for (size_t i = 0; i < f.fn->returns.size(); ++i) {
       const ptx::Parameter& p = f.fn->returns[i];
       if (!p.in_register) {
-        f.params[p.id] = ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), f.returns, layout.returns.offsets[i]);
+        f.params[p.id] = top.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), f.returns, layout.returns.offsets[i]);
       }
     }
   }

@@ -78,6 +78,7 @@ const Mods kMatch = {Mod::kSync, Mod::kAny, Mod::kAll};
 const Mods kRedux = {Mod::kSync, Mod::kAdd, Mod::kMin, Mod::kMax, Mod::kAnd, Mod::kOr, Mod::kXor};
 const Mods kSync = {Mod::kSync};
 const Mods kUniform = {Mod::kUni};
+const Mods kIndexed = {Mod::kIdx, Mod::kUni};
 const Mods kTo = {Mod::kTo};
 const Mods kShiftamt = {Mod::kShiftamt};
 const Mods kWrapClamp = {Mod::kWrap, Mod::kClamp, Mod::kL, Mod::kR};
@@ -108,7 +109,7 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kBra, EmitBra, kReads, false, kUniform},
         {Opcode::kBrev, EmitBitCount, kWrites, false, kNothing},
         {Opcode::kBrkpt, EmitTrap, kReads, false, kNothing},
-        {Opcode::kBrx, EmitBrx, kReads, false, {}},
+        {Opcode::kBrx, EmitBrx, kReads, false, kIndexed},
         {Opcode::kCall, EmitCall, kReads, false, kUniform},
         {Opcode::kClz, EmitBitCount, kWrites, false, kNothing},
         {Opcode::kCnot, EmitNot, kWrites, false, kNothing},
