@@ -49,6 +49,15 @@ class Lines(unittest.TestCase):
         self.assertEqual(script, "libcudart.so.13 {\n  global:\n    cudaA;\n    cudaB;\n  local: *;\n};\n")
 
 
+class Docs(unittest.TestCase):
+    def test_a_row_says_what_each_version_does(self):
+        page = generate.docs_page(generate.parse("x.api", "cudaX(cudaStream_t s) @ptsz\ncudaOld @12\ncudaY(int a) @13\ncudaY @12"))
+        self.assertIn("2 of 3 calls are carried", page)
+        self.assertIn("| `cudaX` | yes | yes | _ptsz |\n", page)
+        self.assertIn("| `cudaOld` | no |  |  |\n", page)
+        self.assertIn("| `cudaY` | no | yes |  |\n", page)
+
+
 class Errors(unittest.TestCase):
     def refuse(self, text, names, sentence):
         with self.assertRaises(generate.ApiError) as raised:

@@ -44,6 +44,7 @@ std::unique_ptr<Image> ReadImage(const void* wrapper_address) {
     return image;
   }
   image->container = wrapper.container;
+  image->linked = wrapper.version == 2;
   return image;
 }
 

@@ -39,6 +39,7 @@ struct Variable {
 struct Image {
   const void* container = nullptr;  // the program's memory; null where the wrapper was not recognised
   std::string defect;               // why, as a sentence
+  bool linked = false;  // by nvcc -rdc=true: the container holds what its linker made, machine code alone
   std::array<CUmodule, kContextSlots> modules{};
   CUlibrary library = nullptr;  // for cudaGetKernel alone
   std::vector<std::unique_ptr<Kernel>> kernels;

@@ -248,7 +248,14 @@ cudaError_t Runtime::LoadLocked(const Entered& in, Image& image, CUmodule* modul
   *module = image.modules[in.context->slot];
   if (*module) return cudaSuccess;
   if (!image.container) return cudaErrorInvalidKernelImage;
-  RUNTIME_TRY(FromDriver(in.driver->cuModuleLoadData(module, image.container)));
+  CUresult result = in.driver->cuModuleLoadData(module, image.container);
+  if (result == CUDA_ERROR_NO_BINARY_FOR_GPU && image.linked)
+    TellOnce(
+        "linked",
+        "The program's device code was linked by nvcc -rdc=true, which leaves machine code alone, and this "
+        "device "
+        "runs none of it; PTX of several files is not linked by this libcudart. Build without -rdc=true.");
+  RUNTIME_TRY(FromDriver(result));
   image.modules[in.context->slot] = *module;
   return cudaSuccess;
 }

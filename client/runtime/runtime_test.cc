@@ -135,6 +135,15 @@ TEST_F(RuntimeTest, LoadErrorsReachTheLauncherAndMayPass) {
   EXPECT_EQ(cudaLaunchKernel(&add, {1}, {1}, nullptr, 0, nullptr), cudaSuccess);
 }
 
+TEST_F(RuntimeTest, LinkedDeviceCodeWithoutMachineCodeIsExplained) {
+  fat.wrapper.version = 2;
+  RegisterProgram();
+  mock.Answer("cuModuleLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(cudaLaunchKernel(&add, {1}, {1}, nullptr, 0, nullptr), cudaErrorNoKernelImageForDevice);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::HasSubstr("-rdc=true"));
+}
+
 TEST_F(RuntimeTest, DamagedFatBinaryIsNoCrash) {
   fat.container[0] = 1;
   void** handle = __cudaRegisterFatBinary(&fat.wrapper);
