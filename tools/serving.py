@@ -1,4 +1,5 @@
 """A cuplexd of one's own, for scripts: started in a fresh folder, waited for, scraped, stopped."""
+import json
 import os
 import pathlib
 import re
@@ -47,9 +48,13 @@ def free_port():
 
 
 class Server:
-    """`with Server(build, driver) as server:` is a running cuplexd under policies/samples/demo.yaml, in a folder of its own."""
+    """`with Server(build, driver) as server:` is a running cuplexd in a folder of its own.
 
-    def __init__(self, build, driver="auto"):
+    `policy` is the text of a policy file without `server:`; policies/samples/demo.yaml where none is given.
+    `environment` goes over that of this process.
+    """
+
+    def __init__(self, build, driver="auto", policy=None, environment=None):
         self.build = pathlib.Path(build).resolve()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cuplex-"))
         self.kept = False
@@ -57,14 +62,23 @@ class Server:
         self.port = free_port()
         self.run_dir = self.folder / "run"
         self.run_dir.mkdir()
-        policy = self.folder / "policy.yaml"
-        policy.write_text((ROOT / "policies/samples/demo.yaml").read_text() +
-                          f"server:\n  run_dir: {self.run_dir}\n  metrics: 127.0.0.1:{self.port}\n")
-        command = [str(self.build / "bin/cuplexd"), "--policy", str(policy), "--driver", driver]
+        self.policy = self.folder / "policy.yaml"
+        self.write_policy((ROOT / "policies/samples/demo.yaml").read_text() if policy is None else policy)
+        self.command = [str(self.build / "bin/cuplexd"), "--policy", str(self.policy), "--driver", driver]
+        self.given = {**os.environ, **(environment or {})}
+        self.start()
+
+    def write_policy(self, text):
+        """The policy file, in one step; the server reads it when it is told to."""
+        fresh = self.policy.with_suffix(".fresh")
+        fresh.write_text(f"{text}\nserver:\n  run_dir: {self.run_dir}\n  metrics: 127.0.0.1:{self.port}\n")
+        fresh.replace(self.policy)
+
+    def start(self):
         try:
-            with open(self.log, "wb") as log:
-                self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                                start_new_session=True)
+            with open(self.log, "ab") as log:
+                self.process = subprocess.Popen(self.command, env=self.given, stdin=subprocess.DEVNULL, stdout=log,
+                                                stderr=log, start_new_session=True)
         except OSError:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
@@ -104,6 +118,30 @@ class Server:
     def stop(self):
         end(self.process, 10)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def control(self, *words):
+        """cuplexctl, run to its end."""
+        return subprocess.run([str(self.build / "bin/cuplexctl"), *words, "--control",
+                               f"ipc://{self.run_dir}/control.sock"], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=60)
+
+    def status(self):
+        """What `cuplexctl status --json` says."""
+        ran = self.control("status", "--json")
+        if ran.returncode:
+            raise Failure(ran.stderr.strip())
+        return json.loads(ran.stdout)
+
+    def await_idle(self, seconds):
+        """Waits until no tenant has a session or memory; what is left after that long, "" for nothing."""
+        deadline = time.monotonic() + seconds
+        while True:
+            left = [f"{tenant['name']}: {len(tenant['sessions'])} sessions, {sum(d['memory_used'] for d in tenant['devices'])} bytes"
+                    for tenant in self.status()["tenants"]
+                    if tenant["sessions"] or any(device["memory_used"] for device in tenant["devices"])]
+            if not left or time.monotonic() > deadline:
+                return "; ".join(left)
+            time.sleep(0.02)
 
     def attach(self, tenant):
         """{variable: value} that make a program this tenant's: our library first, and the tenant's socket."""
