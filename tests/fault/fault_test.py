@@ -350,7 +350,7 @@ class Strangers(Case):
             if i % 3 == 1:
                 client.send(b"junk" * (1 + i))
             client.close()
-        self.settle(lambda: all(now <= then for now, then in zip(numbers(), before)))
+        self.settle(lambda: all(number <= most for number, most in zip(numbers(), before)))
         descriptors, threads = numbers()
         self.assertLessEqual(descriptors, before[0])
         self.assertLessEqual(threads, before[1])
