@@ -35,7 +35,9 @@ CUresult FunctionSettings::Get(CUfunction_attribute attribute, const KernelInfo&
     case CU_FUNC_ATTRIBUTE_NUM_REGS:
       *value = static_cast<int>(info.registers);
       return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION:  // programs pick their launch parameters by it
+      *value = static_cast<int>(info.target);
+      return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
       *value = static_cast<int>(device.capability_major * 10 + device.capability_minor);
       return CUDA_SUCCESS;

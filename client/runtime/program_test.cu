@@ -156,6 +156,7 @@ void Launches() {
   cudaFuncAttributes attributes{};
   EXPECT_OK(cudaFuncGetAttributes(&attributes, Reverse));
   EXPECT(attributes.maxThreadsPerBlock >= 64);
+  EXPECT(attributes.ptxVersion == 75);  // what this program is compiled for
   int blocks = 0;
   EXPECT_OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, Reverse, 64, 64 * sizeof(int)));
   EXPECT(blocks >= 1);

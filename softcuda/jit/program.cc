@@ -1,6 +1,7 @@
 #include "softcuda/jit/program.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 #include "ptx/parameters.h"
@@ -169,6 +170,8 @@ class ProgramImpl final : public Program {
     info.static_shared = static_cast<uint32_t>(kernel->layout_.static_shared);
     info.local_bytes = static_cast<uint32_t>(kernel->layout_.local_bytes);
     info.const_bytes = const_bytes_;
+    for (const std::string& word : module_->target)
+      if (word.starts_with("sm_")) std::from_chars(word.data() + 3, word.data() + word.size(), info.target);
     info.waits = facts_[f].waits;
     size_t live = facts_[f].live_at_entry.Members().size();
     for (const FunctionFacts::Block& b : facts_[f].blocks) live = std::max(live, b.live_out.Members().size());
