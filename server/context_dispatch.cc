@@ -1,0 +1,261 @@
+// The half of Context that gives operations to the driver.
+#include <algorithm>
+#include <utility>
+
+#include "server/context.h"
+#include "server/driver_call.h"
+#include "server/queue.h"
+
+namespace cuplex::server {
+namespace {
+
+constexpr uint64_t kUnknownKernelNs = 20'000;
+constexpr uint64_t kCopyNs = 2'000;
+constexpr uint64_t kBytesPerNs = 8;
+
+void* Pointer(uint64_t address) { return reinterpret_cast<void*>(static_cast<uintptr_t>(address)); }
+
+}  // namespace
+
+uint64_t Context::Foresee(const Operation& operation) const {
+  switch (operation.kind) {
+    case OperationKind::kLaunch:
+      return operation.launch.function->foreseen_ns ? operation.launch.function->foreseen_ns : kUnknownKernelNs;
+    case OperationKind::kCopy: return kCopyNs + operation.copy.bytes / kBytesPerNs;
+    case OperationKind::kCopyBox:
+      return kCopyNs + operation.copy.bytes * operation.copy.height * operation.copy.depth / kBytesPerNs;
+    case OperationKind::kFill:
+      return kCopyNs +
+             operation.fill.width * operation.fill.element_bytes * operation.fill.height / kBytesPerNs;
+    default: return 0;
+  }
+}
+
+uint32_t Context::Dispatch(Turn* turn, uint32_t operations, uint64_t foreseen_ns) {
+  if (working_.empty() || fault_) return 0;
+  if (CUresult code = Enter()) {
+    Fail(code);
+    return 0;
+  }
+  uint32_t given = 0;
+  uint64_t foreseen = 0;
+  for (size_t idle = 0; idle < working_.size() && !fault_;) {
+    if (next_working_ >= working_.size()) next_working_ = 0;
+    VirtualStream& stream = *working_[next_working_];
+    bool moved = false;
+    bool left = true;
+    while (left && Ready(stream)) {
+      if (given >= operations || (given && foreseen >= foreseen_ns)) return given;
+      Operation& head = stream.queue.front();
+      foreseen += Foresee(head);
+      running_ = true;
+      const bool gone = Run(stream, head, turn);
+      running_ = false;
+      if (fault_) {
+        DropFront(stream);
+        DropAll();
+        return given + 1;
+      }
+      if (!gone) break;
+      moved = true;
+      ++given;
+      left = stream.queue.size() > 1;
+      DropFront(stream);  // may end the stream, if it was the last
+    }
+    if (left) ++next_working_;
+    idle = moved ? 0 : idle + 1;
+  }
+  return given;
+}
+
+bool Context::Run(VirtualStream& stream, Operation& operation, Turn* turn) {
+  Lane& lane = lanes_[stream.lane];
+  CUresult code = Order(stream, lane);
+  if (fault_) code = fault_;
+  auto reaches = [&](uint64_t position) {
+    stream.last = std::max(stream.last, position);
+    if (stream.legacy) {
+      lane.legacy = stream.last;
+    } else if (stream.blocking) {
+      lane.blocking = std::max(lane.blocking, stream.last);
+    }
+  };
+  auto measured = [&](CUresult (Context::*run)(Lane&, Operation&)) {
+    const uint64_t foreseen = Foresee(operation);
+    if (!code) code = OpenLane(lane);
+    if (!code) OpenInterval(lane, turn);
+    if (fault_) code = fault_;
+    if (!code) code = (this->*run)(lane, operation);
+    if (code) return;
+    lane.armed = false;
+    reaches(++lane.submitted);
+    lane.interval.foreseen_ns += foreseen;
+    ++lane.interval.operations;
+    queue_.Foreseen(turn, foreseen);
+  };
+  switch (operation.kind) {
+    case OperationKind::kLaunch:
+      measured(&Context::RunLaunch);
+      if (code) break;
+      if (lane.interval.function != operation.launch.function) {
+        lane.interval.mixed = lane.interval.operations > 1;
+        lane.interval.function = operation.launch.function;
+      }
+      holding_.counters().launches.Add();
+      break;
+    case OperationKind::kCopy:
+    case OperationKind::kCopyBox:
+      measured(&Context::RunCopy);
+      if (!code) code = CopyGiven(lane, operation);
+      if (code) {
+        Forget(operation, code);
+        // Who waits for the block learns of it there, and not once more from a later call.
+        if (operation.copy.target_block != kNoBlock && !IsSticky(code)) code = CUDA_SUCCESS;
+      }
+      break;
+    case OperationKind::kFill:
+      measured(&Context::RunFill);
+      if (!code) lane.interval.mixed = true;
+      break;
+    case OperationKind::kRecord:
+      if (!code) code = Place(operation.mark, lane);
+      if (!code) reaches(lane.submitted);
+      if (code) Finish(operation.mark, code);
+      Drop(operation.mark);
+      break;
+    case OperationKind::kWait: {
+      Mark* mark = operation.mark;
+      if (!code && mark->state == Mark::State::kPlaced) {
+        if (mark->context == this && mark->lane == stream.lane) {
+          reaches(mark->position);
+        } else {
+          code = OpenLane(lane);
+          if (!code) code = cu_.cuStreamWaitEvent(lane.stream, mark->event, 0);
+          if (!code) reaches(++lane.submitted);
+          lane.armed = false;
+        }
+      }
+      Drop(mark);
+      break;
+    }
+    case OperationKind::kHostFunc: {
+      auto& func = operation.host_func;
+      if (!code && !func.reached && !lane.Idle()) {
+        func.reached = MarkEnd(lane);
+        if (!func.reached) break;
+        func.reached->then.push_back([this](CUresult) { queue_.Wake(*this); });
+        return false;
+      }
+      if (func.reached) Drop(std::exchange(func.reached, nullptr));
+      if (code) break;
+      func.given = true;
+      owner_.GiveHostFunc(func.cookie);
+      return false;
+    }
+    case OperationKind::kArrive: {
+      Countdown* countdown = operation.countdown;
+      const bool reached = stream.legacy ? lane.Idle() : lane.completed >= stream.last;
+      Mark* mark = code || reached ? nullptr : MarkEnd(lane);
+      if (mark) {
+        mark->then.push_back([countdown](CUresult result) { Arrive(countdown, result); });
+        Drop(mark);
+      } else {
+        Arrive(countdown, code ? code : fault_);
+      }
+      break;
+    }
+  }
+  if (!code || fault_) return true;
+  if (IsSticky(code)) {
+    Fail(code);
+  } else {
+    owner_.Deferred(code);
+  }
+  return true;
+}
+
+CUresult Context::CopyGiven(Lane& lane, Operation& operation) {
+  lane.interval.mixed = true;
+  const Operation::Copy& copy = operation.copy;
+  const bool box = operation.kind == OperationKind::kCopyBox;
+  holding_.counters().Copy(static_cast<metrics::Direction>(copy.direction),
+                           box ? copy.bytes * copy.height * copy.depth : copy.bytes);
+  if (copy.source_block == kNoBlock && copy.target_block == kNoBlock) return CUDA_SUCCESS;
+  Mark* mark = MarkEnd(lane);
+  if (!mark) return fault_;
+  mark->then.push_back([this, source = copy.source_block, target = copy.target_block](CUresult done) {
+    if (source != kNoBlock) owner_.BlockDone(source, false, done);
+    if (target != kNoBlock) owner_.BlockDone(target, true, done);
+  });
+  Drop(mark);
+  return CUDA_SUCCESS;
+}
+
+CUresult Context::RunLaunch(Lane& lane, Operation& operation) {
+  const Operation::Launch& l = operation.launch;
+  std::span<const std::byte> bytes = operation.parameters();
+  auto* parameters = const_cast<std::byte*>(bytes.data());
+  if (l.cooperative) {
+    std::vector<void*> pointers;
+    for (const FunctionParameter& parameter : l.function->parameters)
+      pointers.push_back(parameters + parameter.offset);
+    return cu_.cuLaunchCooperativeKernel(l.function->handle, l.grid[0], l.grid[1], l.grid[2], l.block[0],
+                                         l.block[1], l.block[2], l.shared_bytes, lane.stream, pointers.data());
+  }
+  size_t size = bytes.size();
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                   CU_LAUNCH_PARAM_END};
+  return cu_.cuLaunchKernel(l.function->handle, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1],
+                            l.block[2], l.shared_bytes, lane.stream, nullptr, size ? extra : nullptr);
+}
+
+CUresult Context::RunCopy(Lane& lane, Operation& operation) {
+  const Operation::Copy& c = operation.copy;
+  const bool from_block = c.source_block != kNoBlock, to_block = c.target_block != kNoBlock;
+  const uint64_t src = from_block ? reinterpret_cast<uintptr_t>(owner_.Block(c.source_block)) + c.src : c.src;
+  const uint64_t dst = to_block ? reinterpret_cast<uintptr_t>(owner_.Block(c.target_block)) + c.dst : c.dst;
+  if (operation.kind == OperationKind::kCopy) {
+    if (from_block && !to_block) return cu_.cuMemcpyHtoDAsync_v2(dst, Pointer(src), c.bytes, lane.stream);
+    if (to_block && !from_block) return cu_.cuMemcpyDtoHAsync_v2(Pointer(dst), src, c.bytes, lane.stream);
+    return cu_.cuMemcpyAsync(dst, src, c.bytes, lane.stream);
+  }
+  CUDA_MEMCPY3D box{};
+  auto side = [](bool block, uint64_t address, CUmemorytype& type, auto& host, CUdeviceptr& device) {
+    type = block ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_UNIFIED;
+    if (block) {
+      host = Pointer(address);
+    } else {
+      device = address;
+    }
+  };
+  side(from_block, src, box.srcMemoryType, box.srcHost, box.srcDevice);
+  side(to_block, dst, box.dstMemoryType, box.dstHost, box.dstDevice);
+  box.srcPitch = c.src_pitch;
+  box.srcHeight = c.src_pitch ? c.src_slice / c.src_pitch : 0;
+  box.dstPitch = c.dst_pitch;
+  box.dstHeight = c.dst_pitch ? c.dst_slice / c.dst_pitch : 0;
+  box.WidthInBytes = c.bytes;
+  box.Height = c.height;
+  box.Depth = c.depth;
+  return cu_.cuMemcpy3DAsync_v2(&box, lane.stream);
+}
+
+CUresult Context::RunFill(Lane& lane, Operation& operation) {
+  const Operation::Fill& f = operation.fill;
+  if (f.height == 1) {
+    switch (f.element_bytes) {
+      case 1: return cu_.cuMemsetD8Async(f.dst, static_cast<uint8_t>(f.value), f.width, lane.stream);
+      case 2: return cu_.cuMemsetD16Async(f.dst, static_cast<uint16_t>(f.value), f.width, lane.stream);
+      default: return cu_.cuMemsetD32Async(f.dst, f.value, f.width, lane.stream);
+    }
+  }
+  switch (f.element_bytes) {
+    case 1:
+      return cu_.cuMemsetD2D8Async(f.dst, f.pitch, static_cast<uint8_t>(f.value), f.width, f.height, lane.stream);
+    case 2:
+      return cu_.cuMemsetD2D16Async(f.dst, f.pitch, static_cast<uint16_t>(f.value), f.width, f.height, lane.stream);
+    default: return cu_.cuMemsetD2D32Async(f.dst, f.pitch, f.value, f.width, f.height, lane.stream);
+  }
+}
+
+}  // namespace cuplex::server

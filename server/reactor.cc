@@ -1,0 +1,312 @@
+#include "server/reactor.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/futex.h"
+#include "base/log.h"
+#include "server/driver_call.h"
+
+namespace cuplex::server {
+namespace {
+
+constexpr int kFramesATurn = 256;          // of one session, before the next has its go
+constexpr int64_t kQuietNs = 4'000;        // nothing new for so long: open turns are closed
+constexpr int64_t kSpinNs = 50'000;        // nothing at all for so long: sleep
+constexpr int64_t kLookNs = 1'000'000;     // busy for so long: the sockets are looked at in between
+constexpr int kInFlightMs = 5;             // a device that should ring and does not is looked at so often
+constexpr int kOverdueMs = 50;
+
+void Woken(void* wake) { static_cast<const WakeUp*>(wake)->Ring(); }
+
+}  // namespace
+
+Result<std::unique_ptr<WakeUp>> WakeUp::Make() {
+  auto made = std::make_unique<WakeUp>();
+  made->fd_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!made->fd_) return FailErrno(errno, "cannot make an eventfd");
+  return made;
+}
+
+void WakeUp::Ring() const {
+  const uint64_t one = 1;
+  while (write(fd_.get(), &one, sizeof(one)) < 0 && errno == EINTR) {
+  }
+}
+
+void WakeUp::Quiet() const {
+  uint64_t count;
+  (void)!read(fd_.get(), &count, sizeof(count));
+}
+
+Reactor::Reactor(House& house, const WakeUp& wake, HostWindow window)
+    : house_(house), wake_(wake), attach_(house, window), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  (void)Watch(wake_.fd(), [this] { wake_.Quiet(); });
+}
+
+Reactor::~Reactor() {
+  for (auto& [path, listener] : listeners_) unlink(path.c_str());
+}
+
+Status Reactor::Epoll(int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP;
+  event.data.fd = fd;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return FailErrno(errno, "cannot watch a descriptor");
+  return {};
+}
+
+Status Reactor::Watch(int fd, std::function<void()> ready) {
+  TRY(Epoll(fd));
+  watched_[fd] = std::move(ready);
+  return {};
+}
+
+// ------------------------------------------------------------------------------------------- listening
+
+Result<Reactor::Listener> Reactor::Listen(const policies::Socket& socket) {
+  TRY(UniqueFd fd, ListenSession(socket.path, socket.owner || socket.group ? 0600 : socket.mode));
+  if (socket.owner || socket.group) {
+    // Its permissions come last: until then nobody else gets in.
+    if (chown(socket.path.c_str(), socket.owner.value_or(static_cast<uid_t>(-1)),
+              socket.group.value_or(static_cast<gid_t>(-1))) != 0 ||
+        chmod(socket.path.c_str(), socket.mode) != 0) {
+      const int error = errno;
+      unlink(socket.path.c_str());
+      return FailErrno(error, fmt::format("cannot give the socket \"{}\" to its owner", socket.path));
+    }
+  }
+  fcntl(fd.get(), F_SETFL, O_NONBLOCK);
+  if (Status status = Epoll(fd.get()); !status.ok()) {
+    unlink(socket.path.c_str());
+    return status.error();
+  }
+  return Listener{std::move(fd), socket};
+}
+
+Status Reactor::Serve(policies::Policy policy) {
+  std::map<std::string, policies::Socket> wanted;
+  bool shared = policy.default_tenant.has_value();
+  for (const policies::Tenant& tenant : policy.tenants) {
+    wanted[tenant.socket.path] = tenant.socket;
+    shared |= !tenant.matches.empty();
+  }
+  if (shared) wanted[policy.server.socket] = {policy.server.socket, 0666, {}, {}};
+  std::map<std::string, Listener> fresh;
+  for (const auto& [path, socket] : wanted) {
+    auto known = listeners_.find(path);
+    if (known != listeners_.end() && known->second.socket == socket) continue;
+    if (known != listeners_.end()) {
+      if (chmod(path.c_str(), socket.mode) != 0 ||
+          chown(path.c_str(), socket.owner.value_or(geteuid()), socket.group.value_or(getegid())) != 0)
+        return FailErrno(errno, fmt::format("cannot change who may reach the socket \"{}\"", path));
+      known->second.socket = socket;
+      continue;
+    }
+    auto listener = Listen(socket);
+    if (!listener.ok()) {
+      for (auto& [made, each] : fresh) unlink(made.c_str());
+      return listener.error();
+    }
+    fresh.emplace(path, std::move(*listener));
+  }
+  for (auto it = listeners_.begin(); it != listeners_.end();) {
+    if (wanted.contains(it->first)) {
+      ++it;
+      continue;
+    }
+    unlink(it->first.c_str());
+    it = listeners_.erase(it);
+  }
+  listeners_.merge(fresh);
+  policy_ = std::move(policy);
+  std::vector<Tenant*> leaving;
+  house_.ledger.ForEach([&](Tenant& tenant) {
+    if (const policies::Tenant* terms = policy_.Find(tenant.name)) {
+      tenant.Take(*terms);
+    } else {
+      tenant.leaving = true;
+      leaving.push_back(&tenant);
+    }
+  });
+  for (Tenant* tenant : leaving) house_.MayForget(*tenant);
+  for (const policies::Tenant& terms : policy_.tenants) TRY(house_.TenantFor(terms));
+  return {};
+}
+
+void Reactor::Accept(const Listener& listener) {
+  while (true) {
+    UniqueFd fd(accept4(listener.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      return;
+    }
+    if (hellos_.size() >= kMostSessions) {
+      house_.metrics.server().Reject(metrics::Rejection::kBusy);
+      Attach::Refuse(fd.get(), CUDA_ERROR_OUT_OF_MEMORY, "Too many clients are attaching at once; try again.");
+      continue;
+    }
+    if (!Epoll(fd.get()).ok()) continue;
+    const int key = fd.get();
+    hellos_[key] = Hello{std::move(fd), listener.socket.path, house_.clock.NowNs() + kHelloWithinNs};
+  }
+}
+
+void Reactor::Greet(int fd) {
+  Hello hello = std::move(hellos_.at(fd));
+  hellos_.erase(fd);
+  auto admitted = attach_.Answer(std::move(hello.fd), policy_, hello.path,
+                                 [this](Session& session) { over_.push_back(&session); });
+  if (!admitted.ok()) {
+    if (admitted.error().blame != Blame::kGone) Log().warn("A client is turned away: {}", admitted.error().sentence);
+    return;
+  }
+  auto client = std::make_unique<Client>(Client{std::move(admitted->session), std::move(admitted->doorbell)});
+  if (Epoll(client->doorbell.get()).ok()) doorbells_[client->doorbell.get()] = client.get();
+  clients_[fd] = std::move(client);
+}
+
+void Reactor::Bury() {
+  for (Session* session : over_) {
+    auto at = clients_.find(session->socket());
+    Client& client = *at->second;
+    Log().info("The session of process {} ({}) has ended.", session->client().peer.pid, session->tenant().name);
+    doorbells_.erase(client.doorbell.get());
+    attach_.Release(*session);
+    Tenant& tenant = session->tenant();
+    clients_.erase(at);
+    house_.MayForget(tenant);
+  }
+  over_.clear();
+}
+
+// ------------------------------------------------------------------------------------------- the loop
+
+bool Reactor::Turn() {
+  bool busy = house_.jobs->RunDone();
+  for (auto& queue : house_.queues) busy |= queue->Poll();
+  for (auto& [fd, client] : clients_) {
+    Session& session = *client->session;
+    if (session.ending()) continue;
+    busy |= session.Drain(kFramesATurn) > 0;
+    session.FillInbox();
+  }
+  for (auto& queue : house_.queues) busy |= queue->Pump();
+  if (!over_.empty()) Bury();
+  return busy;
+}
+
+void Reactor::Wait(int timeout_ms) {
+  epoll_event events[64];
+  const int count = epoll_wait(epoll_.get(), events, 64, timeout_ms);
+  for (int i = 0; i < count; ++i) {
+    const int fd = events[i].data.fd;
+    if (auto bell = doorbells_.find(fd); bell != doorbells_.end()) {
+      uint64_t rings;
+      (void)!read(fd, &rings, sizeof(rings));
+    } else if (auto watched = watched_.find(fd); watched != watched_.end()) {
+      watched->second();
+    } else if (hellos_.contains(fd)) {
+      Greet(fd);
+    } else if (auto client = clients_.find(fd); client != clients_.end()) {
+      // Nothing is said on this socket after the handshake: it hangs up, or it has no business here.
+      epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+      client->second->session->End();
+    } else {
+      for (auto& [path, listener] : listeners_)
+        if (listener.fd.get() == fd) {
+          Accept(listener);
+          break;
+        }
+    }
+  }
+  looked_at_ns_ = house_.clock.NowNs();
+  for (auto it = hellos_.begin(); it != hellos_.end();) {
+    if (it->second.until_ns > looked_at_ns_) {
+      ++it;
+      continue;
+    }
+    house_.metrics.server().Reject(metrics::Rejection::kProtocol);
+    Attach::Refuse(it->first, CUDA_ERROR_TIMEOUT, "The client said nothing for 5 s; a Hello was expected.");
+    it = hellos_.erase(it);
+  }
+}
+
+int Reactor::TimeoutMs() const {
+  int timeout = -1;
+  auto at_most = [&](int ms) { timeout = timeout < 0 ? ms : std::min(timeout, ms); };
+  for (const auto& queue : house_.queues) {
+    if (queue->InFlight()) at_most(kInFlightMs);
+    if (queue->HasOverdue()) at_most(kOverdueMs);
+  }
+  if (!hellos_.empty()) at_most(100);
+  if (stop_by_ns_) at_most(10);
+  return timeout;
+}
+
+bool Reactor::MaySleep() {
+  for (auto& [fd, client] : clients_)
+    if (!client->session->ending() && !client->session->ring().Sleep()) return false;
+  return true;
+}
+
+void Reactor::Sleep() {
+  for (auto& queue : house_.queues) {
+    queue->Quiet();
+    queue->Arm(&Woken, const_cast<WakeUp*>(&wake_));
+    queue->Settle();
+    queue->CountQueued();
+  }
+  const bool sleeping = MaySleep();
+  Wait(sleeping ? TimeoutMs() : 0);
+  for (auto& [fd, client] : clients_) client->session->ring().Wake();
+}
+
+bool Reactor::Run() {
+  busy_at_ns_ = house_.clock.NowNs();
+  bool quiet = false;
+  while (true) {
+    const bool busy = Turn();
+    const int64_t now = house_.clock.NowNs();
+    if (busy) {
+      busy_at_ns_ = now;
+      quiet = false;
+    } else if (!quiet && now - busy_at_ns_ > kQuietNs) {
+      quiet = true;
+      for (auto& queue : house_.queues) queue->Quiet();
+    }
+    if (stop_by_ns_) {
+      if (clients_.empty()) return true;
+      if (now >= stop_by_ns_) return false;
+    }
+    if (!busy && now - busy_at_ns_ > kSpinNs) {
+      Sleep();
+      busy_at_ns_ = house_.clock.NowNs();
+      quiet = false;
+    } else if (now - looked_at_ns_ > kLookNs) {
+      for (auto& queue : house_.queues) queue->CountQueued();
+      Wait(0);
+    } else if (!busy) {
+      SpinPause();
+    }
+  }
+}
+
+void Reactor::Stop(int64_t within_ns) {
+  if (stop_by_ns_) return;
+  stop_by_ns_ = house_.clock.NowNs() + within_ns;
+  for (auto& [path, listener] : listeners_) unlink(path.c_str());
+  listeners_.clear();
+  hellos_.clear();
+  for (auto& [fd, client] : clients_) client->session->End();
+}
+
+}  // namespace cuplex::server

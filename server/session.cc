@@ -1,0 +1,445 @@
+#include "server/session.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include <sys/mman.h>
+
+#include "base/log.h"
+#include "protocol/decode.h"
+#include "protocol/slot.h"
+#include "protocol/staging.h"
+#include "server/driver_call.h"
+
+namespace cuplex::server {
+
+Session::Session(House& house, Tenant& tenant, Client client, Segment segment, UniqueFd socket,
+                 AddressSpace host_window, std::function<void(Session&)> ended)
+    : house_(house),
+      tenant_(tenant),
+      client_(std::move(client)),
+      segment_(std::move(segment)),
+      socket_(std::move(socket)),
+      ring_(segment_),
+      ended_(std::move(ended)),
+      host_space_(std::move(host_window)) {
+  tenant_.sessions.push_back(this);
+  tenant_.counters->sessions.Set(tenant_.sessions.size());
+}
+
+Session::~Session() {
+  std::erase(tenant_.sessions, this);
+  tenant_.counters->sessions.Set(tenant_.sessions.size());
+}
+
+// ------------------------------------------------------------------------------------------- the ring
+
+int Session::Drain(int most) {
+  int taken = 0;
+  while (taken < most && !ending_) {
+    if (host_funcs_out_ == 0 && queued() >= kManyQueued) break;
+    auto frame = ring_.Next();
+    if (frame.ok() && !*frame) break;
+    Status handled = frame.ok() ? Handle(**frame) : Status(frame.error());
+    if (!handled.ok()) {
+      Log().warn("The session of process {} ({}) ends: {}", client_.peer.pid, tenant_.name,
+                 handled.error().sentence);
+      tenant_.counters->Refuse(metrics::Refusal::kFrame);
+      End();
+      break;
+    }
+    ++taken;
+  }
+  if (taken) ring_.Release();
+  return taken;
+}
+
+Status Session::Handle(std::span<const std::byte> bytes) {
+  FrameHeader header;
+  if (bytes.size() < sizeof(header))
+    return Fail(Blame::kCaller, "a frame has {} bytes, at least {} were expected.", bytes.size(), sizeof(header));
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  TRY(CallFrame frame, CheckHeader(header, segment_.geometry().slot_count));
+  CallReply reply;
+  TRY(DecodeCall(frame, bytes.subspan(sizeof(header)), *this, &reply));
+  if (frame.row->oneway) {
+    if (reply.outcome.result) Deferred(reply.outcome.result);
+  } else if (!reply.outcome.later) {
+    CompleteSlot(segment_, frame.slot, reply.outcome.result, std::as_bytes(std::span(reply.payload)));
+  }
+  return {};
+}
+
+void Session::Deferred(CUresult code) {
+  if (ending_) return;
+  int32_t none = CUDA_SUCCESS;
+  segment_.header()->deferred_error.compare_exchange_strong(none, static_cast<int32_t>(code));
+}
+
+void Session::Faulted(Context& context, CUresult code) {
+  if (code == CUDA_ERROR_CONTEXT_IS_DESTROYED) return;
+  Log().warn("A context of process {} ({}) has failed with code {}.", client_.peer.pid, tenant_.name,
+             static_cast<int>(code));
+  context.holding().counters().kernel_faults.Add();
+  int32_t none = CUDA_SUCCESS;
+  segment_.header()->sticky_error.compare_exchange_strong(none, static_cast<int32_t>(code));
+}
+
+void Session::GiveHostFunc(uint64_t cookie) {
+  ++host_funcs_out_;
+  inbox_backlog_.push_back(cookie);
+  FillInbox();
+}
+
+void Session::FillInbox() {
+  SegmentHeader* header = segment_.header();
+  bool any = false;
+  while (!inbox_backlog_.empty()) {
+    // The client says how much it has taken. If that makes no sense it gets nothing, and harms itself alone.
+    if (inbox_tail_ - header->inbox_head.load(std::memory_order_acquire) >= kInboxCount) break;
+    header->inbox[inbox_tail_ % kInboxCount].store(inbox_backlog_.front(), std::memory_order_relaxed);
+    header->inbox_tail.store(++inbox_tail_, std::memory_order_release);
+    inbox_backlog_.pop_front();
+    any = true;
+  }
+  if (!any) return;
+  header->inbox_bell.fetch_add(1, std::memory_order_seq_cst);
+  FutexWake(&header->inbox_bell, 1 << 20);
+}
+
+std::byte* Session::Block(uint32_t block) {
+  return segment_.staging() + static_cast<size_t>(block) * segment_.geometry().block_bytes;
+}
+
+void Session::BlockDone(uint32_t block, bool filled, CUresult code) {
+  FinishBlock(segment_, block, filled ? StagingBlock::kDone : StagingBlock::kFree, code);
+  if (code && !filled && !IsSticky(code)) Deferred(code);
+}
+
+// ------------------------------------------------------------------------------------------- finding things
+
+Context* Session::Live(uint32_t number, CUresult* why) {
+  auto at = contexts_.find(number);
+  if (at == contexts_.end() || !at->second.context) {
+    *why = Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_CONTEXT);
+    return nullptr;
+  }
+  if (at->second.ending) {
+    *why = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return nullptr;
+  }
+  if (CUresult fault = at->second.context->fault()) {
+    *why = fault;
+    return nullptr;
+  }
+  return at->second.context.get();
+}
+
+VirtualStream* Session::FindStream(const CallFrame& frame, uint64_t handle, CUresult* why) {
+  if (handle == kLegacyStream) {
+    Context* context = Live(frame.context, why);
+    return context ? context->legacy() : nullptr;
+  }
+  OwnStream* own = streams_.Find(handle);
+  if (!own) {
+    *why = Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE);
+    return nullptr;
+  }
+  return Live(own->context, why) ? own->stream : nullptr;
+}
+
+CUresult Session::Refuse(metrics::Refusal reason, CUresult code) {
+  tenant_.counters->Refuse(reason);
+  return code;
+}
+
+CUresult Session::Refuse(const Error& error) {
+  Log().debug("A call of process {} ({}) is refused: {}", client_.peer.pid, tenant_.name, error.sentence);
+  return Refuse(error.blame == Blame::kExhausted ? metrics::Refusal::kLimit : metrics::Refusal::kArgument,
+                CodeOf(error));
+}
+
+bool Session::TooManyQueued() { return queued() >= kMostQueued; }
+
+size_t Session::queued() const {
+  size_t sum = 0;
+  for (const auto& [number, own] : contexts_)
+    if (own.context) sum += own.context->queued();
+  return sum;
+}
+
+uint64_t Session::memory_used() const {
+  uint64_t sum = 0;
+  for (const auto& [base, chunk] : chunks_) sum += chunk->piece.bytes;
+  for (const auto& [base, allocation] : memory_.all())
+    if (allocation.kind == Allocation::Kind::kPiece) sum += allocation.piece.bytes;
+  const_cast<HandleTable<std::unique_ptr<OwnModule>>&>(modules_).ForEach(
+      [&](uint64_t, std::unique_ptr<OwnModule>& module) { sum += module->charged; });
+  return sum;
+}
+
+bool Session::Empty() const {
+  return contexts_.empty() && memory_.size() == 0 && chunks_.empty() && streams_.size() == 0 &&
+         events_.size() == 0 && modules_.size() == 0 && functions_.size() == 0 && jobs_ == 0 && frees_ == 0;
+}
+
+// ------------------------------------------------------------------------------------------- jobs and ends
+
+void Session::Post(bool in_context, Jobs::Step work, Jobs::Step done) {
+  ++jobs_;
+  context_jobs_ += in_context;
+  house_.jobs->Post(std::move(work), [this, in_context, done = std::move(done)] {
+    context_jobs_ -= in_context;
+    done();
+    --jobs_;
+    if (context_jobs_ == 0) {
+      auto waiting = std::move(after_context_jobs_);
+      after_context_jobs_.clear();
+      for (auto& each : waiting) each();
+    }
+    GoOnEnding();
+  });
+}
+
+void Session::End() {
+  if (ending_) return;
+  ending_ = true;
+  // What still waits for frees waits in vain: nobody is there to be answered.
+  after_frees_.clear();
+  std::vector<uint32_t> numbers;
+  for (auto& [number, own] : contexts_)
+    if (own.context && !own.ending) numbers.push_back(number);
+  ++jobs_;  // so that nothing is over half-way through
+  EndContexts(std::move(numbers), [this](CUresult) { contexts_ended_ = true; });
+  --jobs_;
+  GoOnEnding();
+}
+
+void Session::GoOnEnding() {
+  if (!ending_ || jobs_ || !contexts_ended_ || !ended_) return;
+  // A context that was in the making when the client went, and what was mapped for it.
+  std::vector<uint32_t> late;
+  for (auto& [number, own] : contexts_)
+    if (own.context && !own.ending) late.push_back(number);
+  if (!late.empty()) return EndContexts(std::move(late), [](CUresult) {});
+  if (!contexts_.empty()) return;  // the job of one that ends by itself is on its way
+  auto ended = std::move(ended_);
+  ended_ = nullptr;
+  ended(*this);
+}
+
+void Session::EndContexts(std::vector<uint32_t> numbers, std::function<void(CUresult)> done) {
+  for (uint32_t number : numbers) {
+    OwnContext& own = contexts_.at(number);
+    own.ending = true;
+    own.context->Fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  }
+  if (context_jobs_) {
+    after_context_jobs_.push_back(
+        [this, numbers = std::move(numbers), done = std::move(done)] { DestroyContexts(numbers, done); });
+    return;
+  }
+  DestroyContexts(std::move(numbers), std::move(done));
+}
+
+namespace {
+
+/// What a job of DestroyContexts takes from the driver, and what the driver would not take back.
+struct Estate {
+  struct Part {
+    Piece piece;
+    size_t device = 0;
+    bool returned = false;
+  };
+  std::vector<CUcontext> contexts;
+  std::vector<Part> pieces;
+  std::vector<Piece> host;
+  CUresult result = CUDA_SUCCESS;
+};
+
+}  // namespace
+
+void Session::DestroyContexts(std::vector<uint32_t> numbers, std::function<void(CUresult)> done) {
+  auto estate = std::make_shared<Estate>();
+  auto ends = [&](uint32_t number) { return std::find(numbers.begin(), numbers.end(), number) != numbers.end(); };
+  std::vector<uint64_t> gone;
+  for (const auto& [base, a] : memory_.all()) {
+    if (!ends(a.context)) continue;
+    gone.push_back(base);
+    if (a.kind == Allocation::Kind::kPiece) estate->pieces.push_back({a.piece, contexts_.at(a.context).device});
+    if (a.kind == Allocation::Kind::kHost) estate->host.push_back(a.piece);
+  }
+  for (uint64_t base : gone) memory_.Take(base);
+  for (auto it = chunks_.begin(); it != chunks_.end();) {
+    const uint32_t context = it->second->context;
+    if (!ends(context)) {
+      ++it;
+      continue;
+    }
+    estate->pieces.push_back({it->second->piece, contexts_.at(context).device});
+    it = chunks_.erase(it);
+  }
+  std::vector<uint64_t> handles;
+  auto collect = [&](auto& table) {
+    handles.clear();
+    table.ForEach([&](uint64_t h, auto& own) {
+      if constexpr (requires { own->context; }) {
+        if (ends(own->context)) handles.push_back(h);
+      } else {
+        if (ends(own.context)) handles.push_back(h);
+      }
+    });
+  };
+  collect(streams_);
+  for (uint64_t h : handles) streams_.Erase(h);
+  collect(events_);
+  for (uint64_t h : handles) {
+    if (Mark* mark = events_.Find(h)->latest) Drop(mark);
+    events_.Erase(h);
+  }
+  collect(functions_);
+  for (uint64_t h : handles) functions_.Erase(h);
+  collect(modules_);
+  for (uint64_t h : handles) {
+    OwnModule& module = **modules_.Find(h);
+    contexts_.at(module.context).context->holding().Refund(module.charged);
+    modules_.Erase(h);
+  }
+  for (uint32_t number : numbers) {
+    OwnContext& own = contexts_.at(number);
+    estate->contexts.push_back(own.context->driver());
+    own.context.reset();
+  }
+  Post(
+      false,
+      [estate, &cu = house_.cu] {
+        // A context first: whatever runs in it ends, and only then is its memory safe to take away.
+        for (CUcontext context : estate->contexts)
+          if (Status status = Context::Unmake(cu, context); !status.ok()) {
+            Log().error("A context is not destroyed: {}", status.error().sentence);
+            estate->result = CodeOf(status.error());
+          }
+        for (Estate::Part& part : estate->pieces) {
+          Status status = UnmapPiece(cu, part.piece);
+          part.returned = status.ok();
+          if (!status.ok()) Log().error("Memory is lost: {}", status.error().sentence);
+        }
+        for (const Piece& piece : estate->host) munmap(reinterpret_cast<void*>(piece.base), piece.bytes);
+      },
+      [this, estate, numbers, done = std::move(done)] {
+        for (const Estate::Part& part : estate->pieces)
+          ReturnPiece(*tenant_.holdings[part.device], part.piece, part.returned);
+        for (const Piece& piece : estate->host) {
+          host_space_.Give(piece.base, piece.bytes);
+          tenant_.host_used -= piece.bytes;
+        }
+        for (uint32_t number : numbers) contexts_.erase(number);
+        if (contexts_.empty()) segment_.header()->sticky_error.store(CUDA_SUCCESS);
+        done(estate->result);
+      });
+}
+
+// ------------------------------------------------------------------------------------------- contexts
+
+Outcome Session::wireContextCreate(const CallFrame& frame, const wire::wireContextCreateArgs& args,
+                                   wire::wireContextCreateReply*) {
+  const uint32_t number = args.context();
+  if (number == 0 || contexts_.contains(number)) return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_VALUE);
+  if (contexts_.size() >= kMostContexts) return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
+  if (args.device() < 0 || static_cast<size_t>(args.device()) >= tenant_.sees.size())
+    return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_DEVICE);
+  const size_t device = tenant_.sees[static_cast<size_t>(args.device())];
+  contexts_[number].device = device;
+  auto made = std::make_shared<Result<Context::Parts>>(Context::Parts{});
+  const bool first = contexts_.size() == 1;
+  Post(
+      false,
+      [made, first, this, handle = house_.devices[device].handle] {
+        *made = Context::Make(house_.cu, house_.clock, handle);
+        if (!made->ok() || !first) return;
+        // Copies from pinned memory are asynchronous. A driver that does not pin it copies all the same.
+        if (house_.cu.cuCtxSetCurrent((*made)->driver) == CUDA_SUCCESS)
+          (void)house_.cu.cuMemHostRegister_v2(segment_.staging(), segment_.staging_bytes(),
+                                               CU_MEMHOSTREGISTER_PORTABLE);
+        Context::Leave(house_.cu);
+      },
+      [made, this, number, device, slot = frame.slot] {
+        const wire::wireContextCreateReply reply{};
+        if (!made->ok()) {
+          contexts_.erase(number);
+          Log().warn("No context for process {} ({}): {}", client_.peer.pid, tenant_.name, made->error().sentence);
+          return Answer(slot, CodeOf(made->error()), reply);
+        }
+        contexts_[number].context =
+            std::make_unique<Context>(house_.cu, house_.clock, *this, tenant_, *tenant_.holdings[device],
+                                      *house_.queues[device], **made);
+        Answer(slot, CUDA_SUCCESS, reply);
+      });
+  return Outcome::Later();
+}
+
+Outcome Session::wireContextDestroy(const CallFrame& frame, const wire::wireContextDestroyArgs& args,
+                                    wire::wireContextDestroyReply*) {
+  auto at = contexts_.find(args.context());
+  if (at == contexts_.end() || !at->second.context) return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_CONTEXT);
+  if (at->second.ending) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  EndContexts({args.context()}, [this, slot = frame.slot](CUresult code) {
+    Answer(slot, code, wire::wireContextDestroyReply{});
+  });
+  return Outcome::Later();
+}
+
+Outcome Session::AnswerWhen(uint32_t slot, size_t reply_bytes,
+                            const std::function<void(std::function<void(CUresult)>)>& when) {
+  // Most often it is done already: then the answer is the call's own.
+  struct Wait {
+    bool returned = false;
+    std::optional<CUresult> early;
+  };
+  auto wait = std::make_shared<Wait>();
+  when([this, slot, reply_bytes, wait](CUresult code) {
+    if (!wait->returned) {
+      wait->early = code;
+      return;
+    }
+    const std::vector<std::byte> payload(reply_bytes);
+    CompleteSlot(segment_, slot, code, payload);
+  });
+  if (wait->early) return *wait->early;
+  wait->returned = true;
+  return Outcome::Later();
+}
+
+Outcome Session::cuCtxSynchronize(const CallFrame& frame, const wire::cuCtxSynchronizeArgs&,
+                                  wire::cuCtxSynchronizeReply*) {
+  CUresult why;
+  Context* context = Live(frame.context, &why);
+  if (!context) return why;
+  return AnswerWhen(frame.slot, sizeof(wire::cuCtxSynchronizeReply),
+                    [&](auto done) { context->WhenAllDone(std::move(done)); });
+}
+
+Outcome Session::cuCtxSetLimit(const CallFrame& frame, const wire::cuCtxSetLimitArgs& args,
+                               wire::cuCtxSetLimitReply*) {
+  CUresult why;
+  Context* context = Live(frame.context, &why);
+  if (!context) return why;
+  if (CUresult code = context->Enter()) return code;
+  return house_.cu.cuCtxSetLimit(static_cast<CUlimit>(args.limit()), args.value());
+}
+
+Outcome Session::cuCtxGetLimit(const CallFrame& frame, const wire::cuCtxGetLimitArgs& args,
+                               wire::cuCtxGetLimitReply* reply) {
+  CUresult why;
+  Context* context = Live(frame.context, &why);
+  if (!context) return why;
+  if (CUresult code = context->Enter()) return code;
+  size_t value = 0;
+  const CUresult code = house_.cu.cuCtxGetLimit(&value, static_cast<CUlimit>(args.limit()));
+  reply->mutate_pvalue(value);
+  return code;
+}
+
+}  // namespace cuplex::server

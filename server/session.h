@@ -1,0 +1,241 @@
+// Session: one client process, everything it owns, and what the server does for each of its calls. Reactor's
+// thread.
+//
+// The session is a part of the ledger: contexts, memory, modules, functions, streams and events are all here,
+// each known to this client alone. When the client hangs up, End gives all of it back, in the order in which it
+// can be taken from the driver: contexts first (which ends whatever still runs in them), then memory.
+//
+// Slow driver calls run as jobs; their reply comes later, and the ring is read on meanwhile. session.cc has the
+// life of a session, session_*.cc its calls by subject.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "protocol/call_handler.h"
+#include "protocol/handle.h"
+#include "protocol/ring.h"
+#include "protocol/segment.h"
+#include "protocol/session_socket.h"
+#include "protocol/slot.h"
+#include "server/context.h"
+#include "server/house.h"
+#include "server/memory.h"
+
+namespace cuplex::server {
+
+/// What one client may have at once; beyond, its calls answer CUDA_ERROR_OUT_OF_MEMORY.
+inline constexpr size_t kMostContexts = 64;
+inline constexpr size_t kMostStreams = 4096;
+inline constexpr size_t kMostEvents = 65536;
+inline constexpr size_t kMostModules = 4096;
+inline constexpr size_t kMostFunctions = 65536;
+inline constexpr size_t kMostAllocations = 1 << 20;
+/// Operations not given to the driver at which its ring is left alone for a while, and, where it must be read
+/// because a host function is out, at which further ones are refused.
+inline constexpr size_t kManyQueued = 4096;
+inline constexpr size_t kMostQueued = 65536;
+
+class Session final : public CallHandler, public ContextOwner {
+ public:
+  struct Client {
+    PeerCredentials peer;
+    std::string program;  // as it says; for people
+  };
+  /// `ended` is called once, when everything has been given back; the session may be destroyed after it has
+  /// returned to the reactor.
+  Session(House& house, Tenant& tenant, Client client, Segment segment, UniqueFd socket, AddressSpace host_window,
+          std::function<void(Session&)> ended);
+  ~Session() override;
+
+  Tenant& tenant() { return tenant_; }
+  const Client& client() const { return client_; }
+  const Segment& segment() const { return segment_; }
+  int socket() const { return socket_.get(); }
+  uint64_t host_window() const { return host_space_.base(); }
+  RingReader& ring() { return ring_; }
+
+  /// Takes at most `most` frames from the ring; returns how many. Nonsense ends the session.
+  int Drain(int most);
+  /// One frame, header included. Errors are the client's fault; the session should end.
+  Status Handle(std::span<const std::byte> frame);
+  /// Gives host functions that did not fit the inbox.
+  void FillInbox();
+
+  /// Gives everything back; `ended` is called when it is done. More than once: nothing more happens.
+  void End();
+  bool ending() const { return ending_; }
+
+  uint64_t memory_used() const;
+  size_t queued() const;
+  /// Nothing of it is with the driver, and nothing is owned. For tests.
+  bool Empty() const;
+
+  // ------------------------------------------------------------------------------------ ContextOwner
+  void Deferred(CUresult code) override;
+  void Faulted(Context& context, CUresult code) override;
+  void GiveHostFunc(uint64_t cookie) override;
+  std::byte* Block(uint32_t block) override;
+  void BlockDone(uint32_t block, bool filled, CUresult code) override;
+
+  // ------------------------------------------------------------------------------------- CallHandler
+#define CALL(name, ...) \
+  Outcome name(const CallFrame& frame, const wire::name##Args& args __VA_OPT__(, ) __VA_ARGS__) override
+#define REPLYING(name, ...) CALL(name, wire::name##Reply* reply __VA_OPT__(, ) __VA_ARGS__)
+  REPLYING(wireContextCreate);
+  REPLYING(wireContextDestroy);
+  REPLYING(cuCtxSynchronize);
+  REPLYING(cuCtxSetLimit);
+  REPLYING(cuCtxGetLimit);
+  REPLYING(wireImageOffer);
+  CALL(wireImageWrite, std::span<const std::byte> data);
+  REPLYING(wireModuleLoad, std::string* text);
+  CALL(wireModuleUnload);
+  Outcome wireModuleFunction(const CallFrame& frame, const wire::wireModuleFunctionArgs& args,
+                             std::span<const std::byte> name, wire::wireModuleFunctionReply* reply,
+                             std::string* facts) override;
+  Outcome wireModuleGlobal(const CallFrame& frame, const wire::wireModuleGlobalArgs& args,
+                           std::span<const std::byte> name, wire::wireModuleGlobalReply* reply) override;
+  REPLYING(wireModuleFunctionName, std::string* name);
+  REPLYING(cuFuncSetAttribute);
+  REPLYING(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+  REPLYING(cuMemAlloc_v2);
+  CALL(cuMemFree_v2);
+  REPLYING(cuMemGetInfo_v2);
+  REPLYING(wireHostAlloc);
+  REPLYING(wireHostFree);
+  CALL(wireCopy);
+  CALL(wireCopyBox);
+  CALL(wireFill);
+  CALL(wireFreeAsync);
+  CALL(wireStreamCreate);
+  CALL(cuStreamDestroy_v2);
+  REPLYING(cuStreamSynchronize);
+  REPLYING(cuStreamQuery);
+  CALL(cuStreamWaitEvent);
+  CALL(wireHostFunc);
+  CALL(wireHostFuncDone);
+  CALL(wireEventCreate);
+  CALL(cuEventDestroy_v2);
+  CALL(cuEventRecord);
+  REPLYING(cuEventQuery);
+  REPLYING(cuEventSynchronize);
+  REPLYING(cuEventElapsedTime_v2);
+  CALL(wireLaunch, std::span<const std::byte> parameters);
+#undef REPLYING
+#undef CALL
+
+ private:
+  struct OwnContext {
+    std::unique_ptr<Context> context;  // null while it is being made
+    size_t device = 0;
+    bool ending = false;
+  };
+  struct OwnStream {
+    VirtualStream* stream = nullptr;
+    uint32_t context = 0;
+  };
+  struct OwnEvent {
+    uint32_t context = 0;
+    uint32_t flags = 0;
+    Mark* latest = nullptr;  // of the last record; with a reference
+  };
+  struct OwnModule {
+    CUmodule handle = nullptr;
+    uint32_t context = 0;
+    uint64_t charged = 0;
+    std::vector<CUfunction> functions;
+    std::vector<uint64_t> found;      // in functions_
+    std::vector<uint64_t> globals;  // in memory_
+  };
+  struct OwnFunction {
+    std::unique_ptr<Function> function;
+    uint32_t context = 0;
+  };
+
+  // --------------------------------------------------------------------------------- finding things
+  /// The context of a number, if it is alive; else an answer why not.
+  Context* Live(uint32_t number, CUresult* why);
+  VirtualStream* FindStream(const CallFrame& frame, uint64_t handle, CUresult* why);
+  CUresult Refuse(metrics::Refusal reason, CUresult code);
+  CUresult Refuse(const Error& error);
+  bool TooManyQueued();
+
+  // ----------------------------------------------------------------------------------------- replies
+  template <typename Reply>
+  void Answer(uint32_t slot, CUresult code, const Reply& reply, std::span<const char> tail = {});
+  Outcome AnswerWhen(uint32_t slot, size_t reply_bytes, const std::function<void(std::function<void(CUresult)>)>& when);
+
+  // ------------------------------------------------------------------------------------ jobs and ends
+  void Post(bool in_context, Jobs::Step work, Jobs::Step done);
+  void GoOnEnding();
+  /// Destroys these contexts and gives back what belongs to them; `done` is called at the end.
+  void EndContexts(std::vector<uint32_t> numbers, std::function<void(CUresult)> done);
+  void DestroyContexts(std::vector<uint32_t> numbers, std::function<void(CUresult)> done);
+
+  // ------------------------------------------------------------------------------------------ memory
+  void Allocate(uint32_t slot, uint32_t context, uint64_t bytes);
+  void MapForAllocation(uint32_t slot, uint32_t context, uint64_t bytes, uint64_t mapped);
+  void AnswerMemory(uint32_t slot, uint32_t context);
+  void Free(Allocation allocation);
+  void ReturnPiece(Holding& holding, const Piece& piece, bool returned);
+  void FreeDone();
+  CUresult Dispose(uint64_t address, VirtualStream* stream);
+  bool CheckCopy(Operation::Copy& copy, uint32_t staged, uint64_t dst_bytes, uint64_t src_bytes);
+  CUresult GiveCopy(const CallFrame& frame, OperationKind kind, const Operation::Copy& copy, uint64_t handle,
+                    bool good);
+  /// Passes pinned memory to the client, over its socket.
+  bool SendHostMemory(const Allocation& allocation, int fd);
+
+  // ----------------------------------------------------------------------------------------- modules
+  void LoadModule(uint32_t slot, uint32_t text_bytes, uint32_t number, uint64_t handle, ImageStore::Image image,
+                  uint64_t globals);
+  void AnswerModule(uint32_t slot, CUresult code, uint32_t functions, std::string text, uint32_t text_bytes);
+  void UnloadJob(uint32_t number, CUmodule handle, uint64_t charged, Holding& holding);
+
+  House& house_;
+  Tenant& tenant_;
+  const Client client_;
+  Segment segment_;
+  UniqueFd socket_;
+  RingReader ring_;
+  std::function<void(Session&)> ended_;
+
+  std::map<uint32_t, OwnContext> contexts_;
+  MemoryRanges memory_;
+  std::map<uint64_t, std::unique_ptr<Chunk>> chunks_;
+  AddressSpace host_space_;
+  HandleTable<OwnStream> streams_;
+  HandleTable<OwnEvent> events_;
+  HandleTable<std::unique_ptr<OwnModule>> modules_;
+  HandleTable<OwnFunction> functions_;
+  ImageUploads uploads_;
+
+  int jobs_ = 0;             // posted and not done
+  int context_jobs_ = 0;     // of these, those that use one of the session's contexts
+  int frees_ = 0;            // frees whose memory is not back in the budget
+  size_t modules_loading_ = 0;
+  std::vector<std::function<void()>> after_frees_;         // wait for frees_ == 0
+  std::vector<std::function<void()>> after_context_jobs_;  // wait for context_jobs_ == 0
+  std::deque<uint64_t> inbox_backlog_;
+  uint64_t inbox_tail_ = 0;
+  int host_funcs_out_ = 0;
+  bool ending_ = false;
+  bool contexts_ended_ = false;
+};
+
+template <typename Reply>
+void Session::Answer(uint32_t slot, CUresult code, const Reply& reply, std::span<const char> tail) {
+  std::string payload(reinterpret_cast<const char*>(&reply), sizeof(reply));
+  payload.append(tail.data(), tail.size());
+  CompleteSlot(segment_, slot, code, std::as_bytes(std::span(payload)));
+}
+
+}  // namespace cuplex::server

@@ -1,0 +1,313 @@
+// The calls of a session that concern memory: allocating, freeing, pinned host memory.
+#include <algorithm>
+#include <utility>
+
+#include <sys/mman.h>
+
+#include "base/log.h"
+#include "protocol/session_generated.h"
+#include "server/driver_call.h"
+#include "server/session.h"
+
+namespace cuplex::server {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+/// A client finds its pinned memory at addresses of this alignment, as if huge pages were used.
+constexpr uint64_t kHostAlignment = 64 << 10;
+
+constexpr uint64_t RoundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
+constexpr uint64_t kMostBytes = uint64_t{1} << 50;
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------------- device memory
+
+Outcome Session::cuMemAlloc_v2(const CallFrame& frame, const wire::cuMemAlloc_v2Args& args,
+                               wire::cuMemAlloc_v2Reply*) {
+  CUresult why;
+  if (!Live(frame.context, &why)) return why;
+  if (args.bytesize() == 0) return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+  if (memory_.size() >= kMostAllocations) return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
+  Allocate(frame.slot, frame.context, args.bytesize());
+  return Outcome::Later();
+}
+
+void Session::Allocate(uint32_t slot, uint32_t number, uint64_t bytes) {
+  wire::cuMemAlloc_v2Reply reply{};
+  CUresult why;
+  Context* context = Live(number, &why);
+  if (!context) return Answer(slot, why, reply);
+  Holding& holding = context->holding();
+  const uint64_t granule = house_.devices[holding.device].granule;
+  uint64_t mapped = granule;
+  if (bytes < granule) {
+    const uint64_t small = RoundUp(bytes, kSmallAlignment);
+    for (auto& [base, chunk] : chunks_) {
+      if (chunk->context != number) continue;
+      auto at = chunk->space.Take(small, kSmallAlignment);
+      if (!at) continue;
+      memory_.Add({Allocation::Kind::kChunk, *at, bytes, number, {}, chunk.get(), small});
+      reply.mutate_dptr(*at);
+      return Answer(slot, CUDA_SUCCESS, reply);
+    }
+  } else {
+    mapped = bytes <= kMostBytes ? RoundUp(bytes, granule) : kMostBytes;
+  }
+  // What the program has freed is its own again, also where the device has not let go of it yet.
+  if (mapped > holding.free() && frees_) {
+    after_frees_.push_back([this, slot, number, bytes] { Allocate(slot, number, bytes); });
+    return;
+  }
+  if (!holding.Charge(mapped)) return Answer(slot, CUDA_ERROR_OUT_OF_MEMORY, reply);
+  MapForAllocation(slot, number, bytes, mapped);
+}
+
+void Session::MapForAllocation(uint32_t slot, uint32_t number, uint64_t bytes, uint64_t mapped) {
+  const size_t d = contexts_.at(number).device;
+  const Device& device = house_.devices[d];
+  Holding& holding = *tenant_.holdings[d];
+  auto base = holding.arena->space().Take(mapped, device.granule);
+  if (!base) {
+    holding.Refund(mapped);
+    holding.counters().out_of_memory.Add();
+    return Answer(slot, CUDA_ERROR_OUT_OF_MEMORY, wire::cuMemAlloc_v2Reply{});
+  }
+  auto made = std::make_shared<Result<Piece>>(Piece{});
+  Post(
+      false,
+      [made, base = *base, mapped, &device, &cu = house_.cu, zero = house_.zero_in[d]] {
+        *made = MapPiece(cu, device, base, mapped, zero);
+      },
+      [this, made, slot, number, bytes, mapped, base = *base, &holding, &device] {
+        wire::cuMemAlloc_v2Reply reply{};
+        if (!made->ok()) {
+          Log().warn("No memory for process {} ({}): {}", client_.peer.pid, tenant_.name, made->error().sentence);
+          ReturnPiece(holding, {base, mapped, 0}, true);
+          if (CodeOf(made->error()) == CUDA_ERROR_OUT_OF_MEMORY) holding.counters().out_of_memory.Add();
+          return Answer(slot, CodeOf(made->error()), reply);
+        }
+        CUresult why;
+        if (ending_ || !Live(number, &why)) {
+          if (!ending_) Answer(slot, why, reply);
+          return Free({Allocation::Kind::kPiece, base, bytes, number, **made, nullptr, 0});
+        }
+        if (bytes >= device.granule) {
+          memory_.Add({Allocation::Kind::kPiece, base, bytes, number, **made, nullptr, 0});
+        } else {
+          auto chunk = std::make_unique<Chunk>(Chunk{**made, AddressSpace(base, mapped), number});
+          const uint64_t small = RoundUp(bytes, kSmallAlignment);
+          chunk->space.Take(small, kSmallAlignment);
+          memory_.Add({Allocation::Kind::kChunk, base, bytes, number, {}, chunk.get(), small});
+          chunks_.emplace(base, std::move(chunk));
+        }
+        reply.mutate_dptr(base);
+        Answer(slot, CUDA_SUCCESS, reply);
+      });
+}
+
+Outcome Session::cuMemFree_v2(const CallFrame& frame, const wire::cuMemFree_v2Args& args) {
+  return args.dptr() == 0 ? CUDA_SUCCESS : Dispose(args.dptr(), nullptr);
+}
+
+Outcome Session::wireFreeAsync(const CallFrame& frame, const wire::wireFreeAsyncArgs& args) {
+  CUresult why;
+  VirtualStream* stream = FindStream(frame, args.stream(), &why);
+  return stream ? Dispose(args.address(), stream) : why;
+}
+
+CUresult Session::Dispose(uint64_t address, VirtualStream* stream) {
+  Allocation* found = memory_.At(address);
+  if (!found || (found->kind != Allocation::Kind::kPiece && found->kind != Allocation::Kind::kChunk))
+    return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+  // From here on the program cannot name it any more; the memory goes when nothing on the device can use it.
+  const Allocation allocation = *memory_.Take(address);
+  ++frees_;
+  auto done = [this, allocation](CUresult code) {
+    if (code == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
+      memory_.Add(allocation);  // goes with its context
+    } else {
+      Free(allocation);
+    }
+    FreeDone();
+  };
+  if (stream) {
+    stream->context->WhenDone(*stream, std::move(done));
+  } else {
+    contexts_.at(allocation.context).context->WhenAllDone(std::move(done));
+  }
+  return CUDA_SUCCESS;
+}
+
+void Session::Free(Allocation allocation) {
+  Piece piece = allocation.piece;
+  auto owner = contexts_.find(allocation.context);
+  size_t d = tenant_.sees.front();
+  if (owner != contexts_.end()) {
+    d = owner->second.device;
+  } else {  // its context has ended meanwhile: the arena tells the device
+    for (size_t each : tenant_.sees) {
+      const Arena* arena = tenant_.holdings[each]->arena.get();
+      if (arena && allocation.base - arena->base() < arena->bytes()) d = each;
+    }
+  }
+  if (allocation.kind == Allocation::Kind::kChunk) {
+    Chunk* chunk = allocation.chunk;
+    chunk->space.Give(allocation.base, allocation.chunk_bytes);
+    if (!chunk->space.Empty()) return;
+    piece = chunk->piece;
+    chunks_.erase(piece.base);
+  }
+  ++frees_;
+  auto returned = std::make_shared<bool>(false);
+  Post(
+      false,
+      [returned, piece, &cu = house_.cu] {
+        Status status = UnmapPiece(cu, piece);
+        if (!status.ok()) Log().error("Memory is lost: {}", status.error().sentence);
+        *returned = status.ok();
+      },
+      [this, returned, piece, d] {
+        ReturnPiece(*tenant_.holdings[d], piece, *returned);
+        FreeDone();
+      });
+}
+
+void Session::ReturnPiece(Holding& holding, const Piece& piece, bool returned) {
+  if (!returned) {
+    holding.lost += piece.bytes;
+    return;
+  }
+  holding.arena->space().Give(piece.base, piece.bytes);
+  holding.Refund(piece.bytes);
+}
+
+void Session::FreeDone() {
+  if (--frees_) return;
+  auto waiting = std::move(after_frees_);
+  after_frees_.clear();
+  for (auto& each : waiting) each();
+}
+
+Outcome Session::cuMemGetInfo_v2(const CallFrame& frame, const wire::cuMemGetInfo_v2Args&,
+                                 wire::cuMemGetInfo_v2Reply*) {
+  CUresult why;
+  if (!Live(frame.context, &why)) return why;
+  if (frees_) {
+    after_frees_.push_back([this, slot = frame.slot, number = frame.context] { AnswerMemory(slot, number); });
+  } else {
+    AnswerMemory(frame.slot, frame.context);
+  }
+  return Outcome::Later();
+}
+
+void Session::AnswerMemory(uint32_t slot, uint32_t number) {
+  wire::cuMemGetInfo_v2Reply reply{};
+  CUresult why;
+  Context* context = Live(number, &why);
+  if (!context) return Answer(slot, why, reply);
+  const Holding& holding = context->holding();
+  size_t free = 0, total = 0;
+  CUresult code = context->Enter();
+  if (!code) code = house_.cu.cuMemGetInfo_v2(&free, &total);
+  if (code) return Answer(slot, code, reply);
+  // Whole granules, so that what is said to be free can be had in one piece; never more than the device has.
+  const uint64_t granule = house_.devices[holding.device].granule;
+  reply.mutate_free(std::min<uint64_t>(holding.free(), free) / granule * granule);
+  reply.mutate_total(holding.limit());
+  Answer(slot, CUDA_SUCCESS, reply);
+}
+
+// ------------------------------------------------------------------------------------------- host memory
+
+Outcome Session::wireHostAlloc(const CallFrame& frame, const wire::wireHostAllocArgs& args,
+                               wire::wireHostAllocReply*) {
+  CUresult why;
+  Context* context = Live(frame.context, &why);
+  if (!context) return why;
+  if (args.bytes() == 0) return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+  const uint64_t mapped = RoundUp(std::min(args.bytes(), kMostBytes), kPage);
+  if (tenant_.host_used + mapped > tenant_.host_limit()) return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
+  auto base = host_space_.Take(mapped, kHostAlignment);
+  if (!base) return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
+  auto memory = MakeSealedMemory("cuplex-host", mapped);
+  void* at = MAP_FAILED;
+  if (memory.ok())
+    at = mmap(reinterpret_cast<void*>(*base), mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
+              memory->get(), 0);
+  if (at == MAP_FAILED) {
+    host_space_.Give(*base, mapped);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  tenant_.host_used += mapped;
+  auto file = std::make_shared<UniqueFd>(std::move(*memory));
+  auto code = std::make_shared<CUresult>(CUDA_SUCCESS);
+  Allocation allocation{Allocation::Kind::kHost, *base, args.bytes(), frame.context, {*base, mapped, 0}, nullptr, 0};
+  Post(
+      true,
+      [code, at, mapped, driver = context->driver(), &cu = house_.cu] {
+        *code = cu.cuCtxSetCurrent(driver);
+        if (!*code)
+          *code = cu.cuMemHostRegister_v2(at, mapped, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+        Context::Leave(cu);
+      },
+      [this, code, file, allocation, slot = frame.slot] {
+        wire::wireHostAllocReply reply{};
+        CUresult why = *code;
+        if (!why && (ending_ || Live(allocation.context, &why)) && !SendHostMemory(allocation, file->get()))
+          why = CUDA_ERROR_OPERATING_SYSTEM;
+        // Registered memory of a context that goes is let go by the driver with it, also where the reply fails.
+        if (!*code && contexts_.contains(allocation.context)) {
+          memory_.Add(allocation);
+        } else {
+          munmap(reinterpret_cast<void*>(allocation.base), allocation.piece.bytes);
+          host_space_.Give(allocation.base, allocation.piece.bytes);
+          tenant_.host_used -= allocation.piece.bytes;
+        }
+        reply.mutate_address(allocation.base);
+        reply.mutate_mapped_bytes(allocation.piece.bytes);
+        Answer(slot, why, reply);
+      });
+  return Outcome::Later();
+}
+
+bool Session::SendHostMemory(const Allocation& allocation, int fd) {
+  flatbuffers::FlatBufferBuilder builder;
+  auto body = wire::CreateHostMemory(builder, allocation.base, allocation.piece.bytes);
+  wire::FinishSessionMessageBuffer(
+      builder, wire::CreateSessionMessage(builder, wire::SessionBody::HostMemory, body.Union()));
+  const int fds[] = {fd};
+  Status sent = SendPacket(
+      socket_.get(), {reinterpret_cast<const std::byte*>(builder.GetBufferPointer()), builder.GetSize()}, fds);
+  if (!sent.ok()) Log().debug("Pinned memory does not reach process {}: {}", client_.peer.pid, sent.error().sentence);
+  return sent.ok();
+}
+
+Outcome Session::wireHostFree(const CallFrame& frame, const wire::wireHostFreeArgs& args, wire::wireHostFreeReply*) {
+  Allocation* found = memory_.At(args.address());
+  if (!found || found->kind != Allocation::Kind::kHost) return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+  const Allocation allocation = *memory_.Take(args.address());
+  auto done = [this, allocation, slot = frame.slot](CUresult code) {
+    if (code == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
+      memory_.Add(allocation);
+      return Answer(slot, CUDA_SUCCESS, wire::wireHostFreeReply{});
+    }
+    Post(
+        true,
+        [allocation, driver = contexts_.at(allocation.context).context->driver(), &cu = house_.cu] {
+          if (cu.cuCtxSetCurrent(driver) == CUDA_SUCCESS)
+            (void)cu.cuMemHostUnregister(reinterpret_cast<void*>(allocation.base));
+          Context::Leave(cu);
+          munmap(reinterpret_cast<void*>(allocation.base), allocation.piece.bytes);
+        },
+        [this, allocation, slot] {
+          host_space_.Give(allocation.base, allocation.piece.bytes);
+          tenant_.host_used -= allocation.piece.bytes;
+          Answer(slot, CUDA_SUCCESS, wire::wireHostFreeReply{});
+        });
+  };
+  contexts_.at(allocation.context).context->WhenAllDone(std::move(done));
+  return Outcome::Later();
+}
+
+}  // namespace cuplex::server
