@@ -80,3 +80,7 @@ CUresult cuProfilerStart() { return CUDA_SUCCESS; }
 CUresult cuProfilerStop() { return CUDA_SUCCESS; }
 
 }  // extern "C"
+
+// For who opens a libcuda.so.1 and must know whether it is this one: the server looks for a driver under that
+// name.
+extern "C" CUPLEX_EXPORT const int cuplex_is_client = 1;

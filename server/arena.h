@@ -1,8 +1,8 @@
 // Arena: one tenant's device addresses on one device, and the mapping of physical memory into them.
 //
-// An arena is a power of two of addresses, aligned to its size, reserved once and kept as long as the tenant is
-// known. Pieces of whole granules are placed in it on the reactor's thread; MapPiece and UnmapPiece call the
-// driver and may run on any thread.
+// An arena is a power of two of addresses, aligned to its size, reserved once and kept as long as the tenant
+// is known. Pieces of whole granules are placed in it on the reactor's thread; MapPiece and UnmapPiece call
+// the driver and may run on any thread.
 #pragma once
 
 #include <cstdint>
@@ -47,13 +47,14 @@ struct Piece {
   CUmemGenericAllocationHandle handle = 0;
 };
 
-/// Makes memory of `bytes` (whole granules) and maps it at `base` in an arena. Where `zero_in` is a context, it
-/// is filled with zeros there before anyone can see it. Where a step fails, those before it are taken back.
+/// Makes memory of `bytes` (whole granules) and maps it at `base` in an arena. Where `zero_in` is a context,
+/// it is filled with zeros there before anyone can see it. Where a step fails, those before it are taken
+/// back.
 Result<Piece> MapPiece(const DriverTable& cu, const Device& device, uint64_t base, uint64_t bytes,
                        CUcontext zero_in);
 
-/// Unmaps a piece and gives its memory back. An error leaves the memory with the driver: whoever counts memory
-/// must go on counting it.
+/// Unmaps a piece and gives its memory back. An error leaves the memory with the driver: whoever counts
+/// memory must go on counting it.
 Status UnmapPiece(const DriverTable& cu, const Piece& piece);
 
 }  // namespace cuplex::server

@@ -20,7 +20,8 @@ namespace {
 
 using flatbuffers::FlatBufferBuilder;
 
-std::vector<std::byte> Packet(FlatBufferBuilder& builder, wire::SessionBody kind, flatbuffers::Offset<void> body) {
+std::vector<std::byte> Packet(FlatBufferBuilder& builder, wire::SessionBody kind,
+                              flatbuffers::Offset<void> body) {
   wire::FinishSessionMessageBuffer(builder, wire::CreateSessionMessage(builder, kind, body));
   const auto* bytes = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
   return {bytes, bytes + builder.GetSize()};
@@ -33,14 +34,14 @@ Error Refusal(metrics::Rejection reason, metrics::Metrics& metrics, Error error)
 
 flatbuffers::Offset<wire::Device> Describe(FlatBufferBuilder& builder, const Device& device,
                                            const Holding& holding) {
-  std::vector<flatbuffers::Offset<wire::DeviceAttribute>> attributes;
-  for (auto [id, value] : device.attributes) attributes.push_back(wire::CreateDeviceAttribute(builder, id, value));
+  std::vector<wire::DeviceAttribute> attributes;
+  for (auto [id, value] : device.attributes) attributes.emplace_back(id, value);
   auto name = builder.CreateString(device.name);
   auto uuid = builder.CreateVector(device.uuid.data(), device.uuid.size());
   auto bus = builder.CreateString(device.pci_bus_id);
-  auto list = builder.CreateVector(attributes);
-  return wire::CreateDevice(builder, name, uuid, bus, holding.limit(), device.compute_major, device.compute_minor, 0,
-                            0, list, holding.arena->base(), holding.arena->bytes());
+  auto list = builder.CreateVectorOfStructs(attributes);
+  return wire::CreateDevice(builder, name, uuid, bus, holding.limit(), device.compute_major,
+                            device.compute_minor, 0, 0, list, holding.arena->base(), holding.arena->bytes());
 }
 
 }  // namespace
@@ -65,23 +66,24 @@ void Attach::Refuse(int connection, CUresult code, const std::string& sentence) 
   (void)SendPacket(connection, Packet(builder, wire::SessionBody::Refusal, body.Union()), {});
 }
 
-Result<Attach::Admitted> Attach::Answer(UniqueFd connection, const policies::Policy& policy, const std::string& path,
-                                        std::function<void(Session&)> ended) {
+Result<Attach::Admitted> Attach::Answer(UniqueFd connection, const policies::Policy& policy,
+                                        const std::string& path, std::function<void(Session&)> ended) {
   auto admitted = Admit(connection, policy, path, std::move(ended));
   if (!admitted.ok() && admitted.error().blame != Blame::kGone)
     Refuse(connection.get(), CodeOf(admitted.error()), admitted.error().sentence);
   return admitted;
 }
 
-Result<Attach::Admitted> Attach::Admit(UniqueFd& connection, const policies::Policy& policy, const std::string& path,
-                                       std::function<void(Session&)> ended) {
+Result<Attach::Admitted> Attach::Admit(UniqueFd& connection, const policies::Policy& policy,
+                                       const std::string& path, std::function<void(Session&)> ended) {
   metrics::Metrics& metrics = house_.metrics;
   auto packet = ReceivePacket(connection.get(), 0);
   if (!packet.ok()) {
     if (packet.error().blame == Blame::kGone) return packet.error();
     return Refusal(metrics::Rejection::kProtocol, metrics, packet.error());
   }
-  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(packet->bytes.data()), packet->bytes.size(), 16, 64);
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(packet->bytes.data()), packet->bytes.size(),
+                                 16, 64);
   const wire::Hello* hello = nullptr;
   if (packet->bytes.size() >= 8 && wire::VerifySessionMessageBuffer(verifier))
     hello = wire::GetSessionMessage(packet->bytes.data())->body_as_Hello();
@@ -90,17 +92,20 @@ Result<Attach::Admitted> Attach::Admit(UniqueFd& connection, const policies::Pol
                    Fail(Blame::kCaller, "The first packet, of {} bytes, is no Hello of a cuplex client.",
                         packet->bytes.size()));
   if (hello->protocol_oldest() > kProtocolVersion || hello->protocol_newest() < kProtocolVersion)
-    return Refusal(metrics::Rejection::kProtocol, metrics,
-                   Fail(Blame::kUnsupported, "The client speaks protocol versions {} to {}, this server ({}) version {}.",
-                        hello->protocol_oldest(), hello->protocol_newest(), CUPLEX_VERSION, kProtocolVersion));
+    return Refusal(
+        metrics::Rejection::kProtocol, metrics,
+        Fail(Blame::kUnsupported,
+             "The client speaks protocol versions {} to {}, this server ({}) version {}.",
+             hello->protocol_oldest(), hello->protocol_newest(), CUPLEX_VERSION, kProtocolVersion));
   TRY(PeerCredentials peer, SessionPeer(connection.get()));
   const policies::Peer asks{peer.uid, peer.gid, peer.pid, CgroupOf(peer.pid), path};
   auto terms = policies::Recognise(policy, asks);
   if (!terms.ok()) return Refusal(metrics::Rejection::kUnknown, metrics, terms.error());
   auto part = std::find(parts_.begin(), parts_.end(), false);
   if (part == parts_.end())
-    return Refusal(metrics::Rejection::kBusy, metrics,
-                   Fail(Blame::kExhausted, "The server has {} sessions, which is as many as it takes.", kMostSessions));
+    return Refusal(
+        metrics::Rejection::kBusy, metrics,
+        Fail(Blame::kExhausted, "The server has {} sessions, which is as many as it takes.", kMostSessions));
   TRY(Tenant * tenant, house_.TenantFor(**terms));
   for (size_t d : tenant->sees) {
     Holding& holding = *tenant->holdings[d];
@@ -113,24 +118,26 @@ Result<Attach::Admitted> Attach::Admit(UniqueFd& connection, const policies::Pol
 
   int driver_version = 0;
   CUPLEX_TRY_DRIVER(house_.cu, cuDriverGetVersion, &driver_version);
-  const AddressSpace window(window_.base + static_cast<uint64_t>(part - parts_.begin()) * window_.session_bytes,
-                            window_.session_bytes);
+  const AddressSpace window(
+      window_.base + static_cast<uint64_t>(part - parts_.begin()) * window_.session_bytes,
+      window_.session_bytes);
   FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<wire::Device>> devices;
   for (size_t d : tenant->sees) devices.push_back(Describe(builder, house_.devices[d], *tenant->holdings[d]));
   const SegmentGeometry& g = segment.geometry();
-  auto welcome = wire::CreateWelcomeDirect(builder, kProtocolVersion, CUPLEX_VERSION, tenant->name.c_str(),
-                                           driver_version, g.slot_count, g.slot_bytes, g.block_count, g.block_bytes,
-                                           g.ring_bytes, window.base(), window.bytes(), &devices);
+  auto welcome = wire::CreateWelcomeDirect(
+      builder, kProtocolVersion, CUPLEX_VERSION, tenant->name.c_str(), driver_version, g.slot_count,
+      g.slot_bytes, g.block_count, g.block_bytes, g.ring_bytes, window.base(), window.bytes(), &devices);
   const int fds[] = {segment.fd(), doorbell.get()};
   TRY(SendPacket(connection.get(), Packet(builder, wire::SessionBody::Welcome, welcome.Union()), fds));
 
   const std::string program = hello->program() ? hello->program()->str().substr(0, 256) : "";
   Log().info("Process {} ({}), uid {}, is a client of {}.", peer.pid, program, peer.uid, tenant->name);
   *part = true;
-  return Admitted{std::make_unique<Session>(house_, *tenant, Session::Client{peer, program}, std::move(segment),
-                                            std::move(connection), window, std::move(ended)),
-                  std::move(doorbell)};
+  return Admitted{
+      std::make_unique<Session>(house_, *tenant, Session::Client{peer, program}, std::move(segment),
+                                std::move(connection), window, std::move(ended)),
+      std::move(doorbell)};
 }
 
 void Attach::Release(const Session& session) {

@@ -1,7 +1,8 @@
 // Attach: from a connection to a session. Reactor's thread.
 //
-// A connection says Hello within a bounded time and is answered with a Welcome and the session's descriptors, or
-// with a Refusal and a hang-up. Who it is, the kernel says: the socket it reached, its credentials, its cgroup.
+// A connection says Hello within a bounded time and is answered with a Welcome and the session's descriptors,
+// or with a Refusal and a hang-up. Who it is, the kernel says: the socket it reached, its credentials, its
+// cgroup.
 #pragma once
 
 #include <cstdint>

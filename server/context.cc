@@ -131,8 +131,7 @@ VirtualStream* Context::AddStream(bool blocking) {
 
 void Context::Retire(VirtualStream* stream) {
   stream->retired = true;
-  if (stream->queue.empty())
-    std::erase_if(streams_, [&](const auto& each) { return each.get() == stream; });
+  if (stream->queue.empty()) std::erase_if(streams_, [&](const auto& each) { return each.get() == stream; });
 }
 
 Operation& Context::Push(VirtualStream& stream, OperationKind kind) {
@@ -168,9 +167,8 @@ bool Context::Idle(const VirtualStream& stream) const {
   if (!stream.legacy) return stream.queue.empty() && lanes_[stream.lane].completed >= stream.last;
   for (const VirtualStream* other : working_)
     if (other->blocking) return false;
-  return std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& l) {
-    return l.completed >= l.blocking && l.completed >= l.legacy;
-  });
+  return std::all_of(lanes_.begin(), lanes_.end(),
+                     [](const Lane& l) { return l.completed >= l.blocking && l.completed >= l.legacy; });
 }
 
 void Context::WhenDone(VirtualStream& stream, std::function<void(CUresult)> done) {
@@ -210,7 +208,8 @@ void Context::WhenAllDone(std::function<void(CUresult)> done) {
 bool Context::HostFuncDone(uint64_t cookie) {
   for (VirtualStream* stream : working_) {
     Operation& head = stream->queue.front();
-    if (head.kind != OperationKind::kHostFunc || !head.host_func.given || head.host_func.cookie != cookie) continue;
+    if (head.kind != OperationKind::kHostFunc || !head.host_func.given || head.host_func.cookie != cookie)
+      continue;
     DropFront(*stream);
     queue_.Wake(*this);
     return true;
@@ -333,7 +332,8 @@ void Context::OpenInterval(Lane& lane, Turn* turn) {
 
 int64_t Context::TimeOf(Mark* mark) {
   float ms = 0;
-  if (cu_.cuEventElapsedTime_v2(&ms, anchor_, mark->event) && cu_.cuEventElapsedTime(&ms, anchor_, mark->event))
+  if (cu_.cuEventElapsedTime_v2(&ms, anchor_, mark->event) &&
+      cu_.cuEventElapsedTime(&ms, anchor_, mark->event))
     return clock_.NowNs();
   const int64_t at = anchor_ns_ + static_cast<int64_t>(static_cast<double>(ms) * 1e6);
   if (ms > 1000) {  // a float's 24 bits hold a second to 60 ns
@@ -464,13 +464,18 @@ void Context::Forget(Operation& operation, CUresult code) {
       if (operation.mark->state == Mark::State::kAhead) Finish(operation.mark, code);
       Drop(operation.mark);
       break;
-    case OperationKind::kWait: Drop(operation.mark); break;
+    case OperationKind::kWait:
+      Drop(operation.mark);
+      break;
     case OperationKind::kHostFunc:
       if (operation.host_func.reached) Drop(operation.host_func.reached);
       break;
-    case OperationKind::kArrive: Arrive(operation.countdown, code); break;
+    case OperationKind::kArrive:
+      Arrive(operation.countdown, code);
+      break;
     case OperationKind::kLaunch:
-    case OperationKind::kFill: break;
+    case OperationKind::kFill:
+      break;
   }
 }
 

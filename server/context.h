@@ -1,9 +1,11 @@
-// Context: one driver context of one session, its virtual streams and the lanes they run on. Reactor's thread.
+// Context: one driver context of one session, its virtual streams and the lanes they run on. Reactor's
+// thread.
 //
-// A virtual stream is a queue. Its head may go to the driver when what it must come after has gone there: then
-// the driver's own events keep the order on the device. Three things hold a head back in the server: a host
-// function that the client has not finished, a wait for an event whose record is still held back, and the
-// legacy stream's rule, by which earlier operations of blocking streams go before it and later ones after it.
+// A virtual stream is a queue. Its head may go to the driver when what it must come after has gone there:
+// then the driver's own events keep the order on the device. Three things hold a head back in the server: a
+// host function that the client has not finished, a wait for an event whose record is still held back, and
+// the legacy stream's rule, by which earlier operations of blocking streams go before it and later ones after
+// it.
 //
 // Errors: what the driver says of an operation goes to the owner as a deferred error; a fault of the context
 // drops everything it holds.
@@ -16,10 +18,10 @@
 
 #include "base/clock.h"
 #include "cuda/driver_table.h"
+#include "protocol/function_facts.h"
 #include "server/jobs.h"
 #include "server/lane.h"
 #include "server/ledger.h"
-#include "protocol/function_facts.h"
 #include "server/operation.h"
 
 namespace cuplex::server {
@@ -98,8 +100,8 @@ class Context {
   /// Whether all of it, or all that was given to one stream, is done, as far as is known.
   bool Idle() const;
   bool Idle(const VirtualStream& stream) const;
-  /// Calls `done` when everything given to the stream, or to the context, up to here is done. At once where it
-  /// is already.
+  /// Calls `done` when everything given to the stream, or to the context, up to here is done. At once where
+  /// it is already.
   void WhenDone(VirtualStream& stream, std::function<void(CUresult)> done);
   void WhenAllDone(std::function<void(CUresult)> done);
 
@@ -173,7 +175,7 @@ class Context {
   size_t next_working_ = 0;
   uint64_t sequence_ = 0;
   size_t queued_ = 0;
-  bool running_ = false;  // an operation is being given to the driver
+  bool running_ = false;      // an operation is being given to the driver
   std::vector<Mark*> marks_;  // all there are
   std::vector<Mark*> free_marks_;
 };

@@ -20,14 +20,17 @@ void* Pointer(uint64_t address) { return reinterpret_cast<void*>(static_cast<uin
 uint64_t Context::Foresee(const Operation& operation) const {
   switch (operation.kind) {
     case OperationKind::kLaunch:
-      return operation.launch.function->foreseen_ns ? operation.launch.function->foreseen_ns : kUnknownKernelNs;
-    case OperationKind::kCopy: return kCopyNs + operation.copy.bytes / kBytesPerNs;
+      return operation.launch.function->foreseen_ns ? operation.launch.function->foreseen_ns
+                                                    : kUnknownKernelNs;
+    case OperationKind::kCopy:
+      return kCopyNs + operation.copy.bytes / kBytesPerNs;
     case OperationKind::kCopyBox:
       return kCopyNs + operation.copy.bytes * operation.copy.height * operation.copy.depth / kBytesPerNs;
     case OperationKind::kFill:
       return kCopyNs +
              operation.fill.width * operation.fill.element_bytes * operation.fill.height / kBytesPerNs;
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -200,7 +203,8 @@ CUresult Context::RunLaunch(Lane& lane, Operation& operation) {
     for (const FunctionParameter& parameter : l.function->parameters)
       pointers.push_back(parameters + parameter.offset);
     return cu_.cuLaunchCooperativeKernel(l.function->handle, l.grid[0], l.grid[1], l.grid[2], l.block[0],
-                                         l.block[1], l.block[2], l.shared_bytes, lane.stream, pointers.data());
+                                         l.block[1], l.block[2], l.shared_bytes, lane.stream,
+                                         pointers.data());
   }
   size_t size = bytes.size();
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
@@ -244,17 +248,23 @@ CUresult Context::RunFill(Lane& lane, Operation& operation) {
   const Operation::Fill& f = operation.fill;
   if (f.height == 1) {
     switch (f.element_bytes) {
-      case 1: return cu_.cuMemsetD8Async(f.dst, static_cast<uint8_t>(f.value), f.width, lane.stream);
-      case 2: return cu_.cuMemsetD16Async(f.dst, static_cast<uint16_t>(f.value), f.width, lane.stream);
-      default: return cu_.cuMemsetD32Async(f.dst, f.value, f.width, lane.stream);
+      case 1:
+        return cu_.cuMemsetD8Async(f.dst, static_cast<uint8_t>(f.value), f.width, lane.stream);
+      case 2:
+        return cu_.cuMemsetD16Async(f.dst, static_cast<uint16_t>(f.value), f.width, lane.stream);
+      default:
+        return cu_.cuMemsetD32Async(f.dst, f.value, f.width, lane.stream);
     }
   }
   switch (f.element_bytes) {
     case 1:
-      return cu_.cuMemsetD2D8Async(f.dst, f.pitch, static_cast<uint8_t>(f.value), f.width, f.height, lane.stream);
+      return cu_.cuMemsetD2D8Async(f.dst, f.pitch, static_cast<uint8_t>(f.value), f.width, f.height,
+                                   lane.stream);
     case 2:
-      return cu_.cuMemsetD2D16Async(f.dst, f.pitch, static_cast<uint16_t>(f.value), f.width, f.height, lane.stream);
-    default: return cu_.cuMemsetD2D32Async(f.dst, f.pitch, f.value, f.width, f.height, lane.stream);
+      return cu_.cuMemsetD2D16Async(f.dst, f.pitch, static_cast<uint16_t>(f.value), f.width, f.height,
+                                    lane.stream);
+    default:
+      return cu_.cuMemsetD2D32Async(f.dst, f.pitch, f.value, f.width, f.height, lane.stream);
   }
 }
 

@@ -60,8 +60,7 @@ Result<Device> Ask(const DriverTable& cu, int index) {
   d.compute_minor = d.Attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   size_t granule = 0;
   const CUmemAllocationProp prop = PhysicalOn(d);
-  CUPLEX_TRY_DRIVER(cu, cuMemGetAllocationGranularity, &granule, &prop,
-                    CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+  CUPLEX_TRY_DRIVER(cu, cuMemGetAllocationGranularity, &granule, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
   if (granule == 0 || (granule & (granule - 1)) != 0)
     return Fail(Blame::kSystem, "the driver maps memory in pieces of {} bytes, a power of two was expected.",
                 granule);

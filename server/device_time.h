@@ -26,8 +26,8 @@ class DeviceTime {
   /// An interval has ended. What of it lies before settled_ns() was settled without it and is not counted.
   void Finish(Interval interval);
 
-  /// Settles all time before `until_ns`: charges what finished intervals, and those in `running`, cover of it.
-  /// `running` are taken to go on at least to `until_ns`.
+  /// Settles all time before `until_ns`: charges what finished intervals, and those in `running`, cover of
+  /// it. `running` are taken to go on at least to `until_ns`.
   void Settle(int64_t until_ns, std::span<const Interval> running, const Charge& charge);
 
   int64_t settled_ns() const { return settled_ns_; }
@@ -40,7 +40,7 @@ class DeviceTime {
  private:
   int64_t settled_ns_ = 0;
   std::vector<Interval> finished_;
-  std::vector<int64_t> edges_;      // kept to allocate nothing in the long run
+  std::vector<int64_t> edges_;  // kept to allocate nothing in the long run
   std::vector<Interval> covering_;
   std::vector<uint32_t> tenants_;
 };

@@ -15,9 +15,9 @@ inline Error DriverError(const char* call, CUresult code) {
 }
 
 /// TRY for a driver call: passes an Error up unless it answers CUDA_SUCCESS.
-#define CUPLEX_TRY_DRIVER(cu, call, ...)                                                   \
-  do {                                                                                     \
-    if (CUresult try_code = (cu).call(__VA_ARGS__)) return DriverError(#call, try_code);   \
+#define CUPLEX_TRY_DRIVER(cu, call, ...)                                                 \
+  do {                                                                                   \
+    if (CUresult try_code = (cu).call(__VA_ARGS__)) return DriverError(#call, try_code); \
   } while (0)
 
 /// A fault of a context: every call in it answers this from then on, until it is destroyed.
@@ -44,13 +44,20 @@ constexpr bool IsSticky(CUresult code) {
 constexpr CUresult CodeOf(const Error& error) {
   if (error.driver_code) return static_cast<CUresult>(error.driver_code);
   switch (error.blame) {
-    case Blame::kCaller: return CUDA_ERROR_INVALID_VALUE;
-    case Blame::kRefused: return CUDA_ERROR_NOT_PERMITTED;
-    case Blame::kExhausted: return CUDA_ERROR_OUT_OF_MEMORY;
-    case Blame::kUnsupported: return CUDA_ERROR_NOT_SUPPORTED;
-    case Blame::kGone: return CUDA_ERROR_DEVICE_UNAVAILABLE;
-    case Blame::kSystem: return CUDA_ERROR_OPERATING_SYSTEM;
-    case Blame::kOurs: return CUDA_ERROR_UNKNOWN;
+    case Blame::kCaller:
+      return CUDA_ERROR_INVALID_VALUE;
+    case Blame::kRefused:
+      return CUDA_ERROR_NOT_PERMITTED;
+    case Blame::kExhausted:
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    case Blame::kUnsupported:
+      return CUDA_ERROR_NOT_SUPPORTED;
+    case Blame::kGone:
+      return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    case Blame::kSystem:
+      return CUDA_ERROR_OPERATING_SYSTEM;
+    case Blame::kOurs:
+      return CUDA_ERROR_UNKNOWN;
   }
   return CUDA_ERROR_UNKNOWN;
 }

@@ -4,8 +4,8 @@
 
 namespace cuplex::server {
 
-House::House(const DriverTable& cu, const Clock& clock, std::unique_ptr<Jobs> jobs, std::vector<Device> devices,
-             metrics::Metrics& metrics)
+House::House(const DriverTable& cu, const Clock& clock, std::unique_ptr<Jobs> jobs,
+             std::vector<Device> devices, metrics::Metrics& metrics)
     : cu(cu),
       clock(clock),
       devices(std::move(devices)),

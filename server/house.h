@@ -25,8 +25,8 @@ struct House {
   Ledger ledger;
   CurrentContext current;
   std::vector<std::unique_ptr<DeviceQueue>> queues;  // by device
-  /// Contexts of the server's own in which fresh memory is filled with zeros, by device; null where the driver
-  /// gives memory that is zero already.
+  /// Contexts of the server's own in which fresh memory is filled with zeros, by device; null where the
+  /// driver gives memory that is zero already.
   std::vector<CUcontext> zero_in;
   std::unique_ptr<Jobs> jobs;  // ends first: its threads use the rest
 

@@ -35,7 +35,8 @@ Result<uint64_t> OfCubin(std::span<const std::byte> image) {
     return SpanReader(image.subspan(at)).Read<Elf64_Shdr>();
   };
   auto names = section(elf->e_shstrndx);
-  if (!names || names->sh_offset > image.size() || names->sh_size > image.size() - names->sh_offset) return malformed();
+  if (!names || names->sh_offset > image.size() || names->sh_size > image.size() - names->sh_offset)
+    return malformed();
   const std::string_view text(reinterpret_cast<const char*>(image.data()) + names->sh_offset, names->sh_size);
   uint64_t sum = 0;
   for (uint32_t i = 0; i < elf->e_shnum; ++i) {
@@ -52,8 +53,10 @@ Result<uint64_t> OfCubin(std::span<const std::byte> image) {
 Result<uint64_t> GlobalBytes(std::string_view image, uint32_t arch) {
   const auto bytes = std::as_bytes(std::span(image));
   switch (KindOfImage(bytes)) {
-    case ImageKind::kPtx: return OfPtx(image);
-    case ImageKind::kCubin: return OfCubin(bytes);
+    case ImageKind::kPtx:
+      return OfPtx(image);
+    case ImageKind::kCubin:
+      return OfCubin(bytes);
     case ImageKind::kFatbin: {
       auto text = PtxOfFatbin(bytes, arch);
       if (text.ok()) return OfPtx(*text);
@@ -67,7 +70,8 @@ Result<uint64_t> GlobalBytes(std::string_view image, uint32_t arch) {
       }
       return most;
     }
-    case ImageKind::kUnknown: break;
+    case ImageKind::kUnknown:
+      break;
   }
   return Fail(Blame::kCaller, "the module's image is neither PTX nor a fatbin nor a cubin.");
 }

@@ -34,23 +34,25 @@ void ImageStore::Add(ImageKey key, std::string bytes) {
 Result<bool> ImageUploads::Offer(ImageStore& store, ImageKey key, uint64_t image_bytes) {
   if (ImageStore::Image image = store.Find(key)) {
     if (image->size() == image_bytes) return true;
-    return Fail(Blame::kCaller, "an image of {} bytes was offered under the hash of one of {} bytes.", image_bytes,
-                image->size());
+    return Fail(Blame::kCaller, "an image of {} bytes was offered under the hash of one of {} bytes.",
+                image_bytes, image->size());
   }
   uploads_.erase(key);
   uint64_t announced = image_bytes;
   for (const auto& [other, upload] : uploads_) announced += upload.image_bytes;
   if (image_bytes == 0 || image_bytes > store.most_bytes() || announced > store.most_bytes() ||
       uploads_.size() >= kMost)
-    return Fail(Blame::kExhausted,
-                "an image of {} bytes was offered with {} others on their way, 1 to {} bytes in at most {} images "
-                "were expected.",
-                image_bytes, uploads_.size(), store.most_bytes(), kMost);
+    return Fail(
+        Blame::kExhausted,
+        "an image of {} bytes was offered with {} others on their way, 1 to {} bytes in at most {} images "
+        "were expected.",
+        image_bytes, uploads_.size(), store.most_bytes(), kMost);
   uploads_[key].image_bytes = image_bytes;
   return false;
 }
 
-Status ImageUploads::Write(ImageStore& store, ImageKey key, uint64_t offset, std::span<const std::byte> data) {
+Status ImageUploads::Write(ImageStore& store, ImageKey key, uint64_t offset,
+                           std::span<const std::byte> data) {
   auto at = uploads_.find(key);
   if (at == uploads_.end()) {
     if (store.Find(key)) return {};  // two threads sent the same image, and the other was done first
@@ -60,9 +62,10 @@ Status ImageUploads::Write(ImageStore& store, ImageKey key, uint64_t offset, std
   if (offset != upload.bytes.size() || data.size() > upload.image_bytes - upload.bytes.size()) {
     // The same for pieces of a twin: those that are there already are passed over.
     if (offset + data.size() <= upload.bytes.size()) return {};
-    Error error = Fail(Blame::kCaller,
-                       "a piece of {} bytes at offset {} came for an image of {} bytes of which {} are there.",
-                       data.size(), offset, upload.image_bytes, upload.bytes.size());
+    Error error =
+        Fail(Blame::kCaller,
+             "a piece of {} bytes at offset {} came for an image of {} bytes of which {} are there.",
+             data.size(), offset, upload.image_bytes, upload.bytes.size());
     uploads_.erase(at);
     return error;
   }

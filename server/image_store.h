@@ -1,8 +1,8 @@
 // ImageStore: the module images of one tenant, known by their content. Reactor's thread.
 //
 // A client offers a hash and a length; what the tenant has sent before need not travel again. The hash is
-// checked against the bytes when the last piece has come, so that nobody can put other bytes under it. Another
-// tenant's images are not seen: whether somebody else uses a module is no one's business.
+// checked against the bytes when the last piece has come, so that nobody can put other bytes under it.
+// Another tenant's images are not seen: whether somebody else uses a module is no one's business.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 namespace cuplex::server {
 
 struct ImageKey {
-  uint64_t low = 0;   // XXH3-128 of the bytes
+  uint64_t low = 0;  // XXH3-128 of the bytes
   uint64_t high = 0;
   auto operator<=>(const ImageKey&) const = default;
 };
@@ -54,10 +54,11 @@ class ImageUploads {
  public:
   static constexpr size_t kMost = 16;
 
-  /// True where the store has it. Otherwise an upload begins, from offset 0; one of the same hash begins anew.
+  /// True where the store has it. Otherwise an upload begins, from offset 0; one of the same hash begins
+  /// anew.
   Result<bool> Offer(ImageStore& store, ImageKey key, uint64_t image_bytes);
-  /// The next piece. Errors end this upload: a piece out of order, bytes past the length, or, at the end, bytes
-  /// that do not have the hash.
+  /// The next piece. Errors end this upload: a piece out of order, bytes past the length, or, at the end,
+  /// bytes that do not have the hash.
   Status Write(ImageStore& store, ImageKey key, uint64_t offset, std::span<const std::byte> data);
 
  private:

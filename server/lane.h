@@ -1,9 +1,9 @@
-// Lane: one driver stream of a context, what was given to it and how far it has come; and Mark, a place in it.
-// Reactor's thread.
+// Lane: one driver stream of a context, what was given to it and how far it has come; and Mark, a place in
+// it. Reactor's thread.
 //
 // Everything given to a lane has a position, counted from 1. A mark is a driver event recorded at a position:
-// when the event has happened, all positions up to the mark's are done. Whatever waits for the device (a reply,
-// a staging block, another stream, the measuring of time) waits for a mark.
+// when the event has happened, all positions up to the mark's are done. Whatever waits for the device (a
+// reply, a staging block, another stream, the measuring of time) waits for a mark.
 #pragma once
 
 #include <array>
@@ -67,12 +67,12 @@ struct Interval {
 };
 
 struct Lane {
-  CUstream stream = nullptr;  // made when first used
-  uint64_t submitted = 0;     // positions given to the driver
-  uint64_t completed = 0;     // positions known to be done
-  uint64_t marked = 0;        // position of the last mark
-  uint64_t blocking = 0;      // last position of a stream that the legacy stream waits for
-  uint64_t legacy = 0;        // last position of the legacy stream
+  CUstream stream = nullptr;              // made when first used
+  uint64_t submitted = 0;                 // positions given to the driver
+  uint64_t completed = 0;                 // positions known to be done
+  uint64_t marked = 0;                    // position of the last mark
+  uint64_t blocking = 0;                  // last position of a stream that the legacy stream waits for
+  uint64_t legacy = 0;                    // last position of the legacy stream
   std::array<uint64_t, kLanes> waited{};  // positions of other lanes that this one waits for already
   std::deque<Mark*> marks;                // placed and not done, oldest first
   bool open = false;                      // `interval` is being added to

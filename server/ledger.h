@@ -29,7 +29,7 @@ class Holding {
  public:
   Holding(size_t device, uint64_t limit, metrics::TenantDeviceCounters* counters);
 
-  const size_t device;  // index into the server's devices
+  const size_t device;           // index into the server's devices
   std::unique_ptr<Arena> arena;  // from the first session on
 
   uint64_t limit() const { return limit_; }

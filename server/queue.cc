@@ -59,7 +59,8 @@ bool DeviceQueue::Contended(const Runner& runner) const {
 
 bool DeviceQueue::Full(const Runner& runner, bool contended) const {
   if (!contended)
-    return !runner.open && (runner.turns >= kAheadTurns || (runner.turns >= kSharedTurns && runner.foreseen_ns >= kAheadNs));
+    return !runner.open &&
+           (runner.turns >= kAheadTurns || (runner.turns >= kSharedTurns && runner.foreseen_ns >= kAheadNs));
   return static_cast<int>(running_.size()) - overdue_ - (runner.open ? 1 : 0) >= kSharedTurns;
 }
 
@@ -73,7 +74,8 @@ bool DeviceQueue::Pump() {
       for (auto& [other, each] : runners_)
         if (each->open && each.get() != &runner) Close(*each);
     if (Full(runner, contended)) break;
-    if (runner.turns >= kSharedTurns && contended && !runner.open) {  // its own overdue turns stand in its way
+    if (runner.turns >= kSharedTurns && contended &&
+        !runner.open) {  // its own overdue turns stand in its way
       turns_.Idle(*id);
       continue;
     }

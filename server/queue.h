@@ -1,10 +1,10 @@
 // DeviceQueue: whose operations go to a device next, and what each tenant's cost. Reactor's thread.
 //
-// A turn is a batch of one tenant's operations, a few dozen or about a millisecond of foreseen time. Who has the
-// next turn is decided by policies/turn.h. Where one tenant alone has work, turns follow each other without a
-// gap; where several have, two turns together are on the device, so that it never runs dry and nobody waits
-// long. A turn that goes on far longer than a turn should (an endless kernel) no longer counts among the two.
-// docs/scheduling.md says how device time is measured and charged.
+// A turn is a batch of one tenant's operations, a few dozen or about a millisecond of foreseen time. Who has
+// the next turn is decided by policies/turn.h. Where one tenant alone has work, turns follow each other
+// without a gap; where several have, two turns together are on the device, so that it never runs dry and
+// nobody waits long. A turn that goes on far longer than a turn should (an endless kernel) no longer counts
+// among the two. docs/scheduling.md says how device time is measured and charged.
 #pragma once
 
 #include <cstdint>
@@ -68,9 +68,9 @@ struct Runner {
   std::vector<Context*> contexts;
   size_t next_context = 0;
   Turn* open = nullptr;
-  int turns = 0;              // not over, the open one included
-  uint64_t foreseen_ns = 0;   // of these
-  uint64_t advanced_ns = 0;   // charged for measured time that is not settled
+  int turns = 0;             // not over, the open one included
+  uint64_t foreseen_ns = 0;  // of these
+  uint64_t advanced_ns = 0;  // charged for measured time that is not settled
 };
 
 class DeviceQueue {

@@ -18,11 +18,11 @@
 namespace cuplex::server {
 namespace {
 
-constexpr int kFramesATurn = 256;          // of one session, before the next has its go
-constexpr int64_t kQuietNs = 4'000;        // nothing new for so long: open turns are closed
-constexpr int64_t kSpinNs = 50'000;        // nothing at all for so long: sleep
-constexpr int64_t kLookNs = 1'000'000;     // busy for so long: the sockets are looked at in between
-constexpr int kInFlightMs = 5;             // a device that should ring and does not is looked at so often
+constexpr int kFramesATurn = 256;       // of one session, before the next has its go
+constexpr int64_t kQuietNs = 4'000;     // nothing new for so long: open turns are closed
+constexpr int64_t kSpinNs = 50'000;     // nothing at all for so long: sleep
+constexpr int64_t kLookNs = 1'000'000;  // busy for so long: the sockets are looked at in between
+constexpr int kInFlightMs = 5;          // a device that should ring and does not is looked at so often
 constexpr int kOverdueMs = 50;
 
 void Woken(void* wake) { static_cast<const WakeUp*>(wake)->Ring(); }
@@ -60,7 +60,8 @@ Status Reactor::Epoll(int fd) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP;
   event.data.fd = fd;
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return FailErrno(errno, "cannot watch a descriptor");
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+    return FailErrno(errno, "cannot watch a descriptor");
   return {};
 }
 
@@ -151,7 +152,8 @@ void Reactor::Accept(const Listener& listener) {
     }
     if (hellos_.size() >= kMostSessions) {
       house_.metrics.server().Reject(metrics::Rejection::kBusy);
-      Attach::Refuse(fd.get(), CUDA_ERROR_OUT_OF_MEMORY, "Too many clients are attaching at once; try again.");
+      Attach::Refuse(fd.get(), CUDA_ERROR_OUT_OF_MEMORY,
+                     "Too many clients are attaching at once; try again.");
       continue;
     }
     if (!Epoll(fd.get()).ok()) continue;
@@ -166,7 +168,8 @@ void Reactor::Greet(int fd) {
   auto admitted = attach_.Answer(std::move(hello.fd), policy_, hello.path,
                                  [this](Session& session) { over_.push_back(&session); });
   if (!admitted.ok()) {
-    if (admitted.error().blame != Blame::kGone) Log().warn("A client is turned away: {}", admitted.error().sentence);
+    if (admitted.error().blame != Blame::kGone)
+      Log().warn("A client is turned away: {}", admitted.error().sentence);
     return;
   }
   auto client = std::make_unique<Client>(Client{std::move(admitted->session), std::move(admitted->doorbell)});
@@ -178,7 +181,8 @@ void Reactor::Bury() {
   for (Session* session : over_) {
     auto at = clients_.find(session->socket());
     Client& client = *at->second;
-    Log().info("The session of process {} ({}) has ended.", session->client().peer.pid, session->tenant().name);
+    Log().info("The session of process {} ({}) has ended.", session->client().peer.pid,
+               session->tenant().name);
     doorbells_.erase(client.doorbell.get());
     attach_.Release(*session);
     Tenant& tenant = session->tenant();

@@ -1,8 +1,9 @@
-// Reactor: the one thread that owns sessions, ledger and streams. It takes frames from the rings, gives operations
-// to the driver, watches the device and the sockets, and sleeps when there is nothing to do.
+// Reactor: the one thread that owns sessions, ledger and streams. It takes frames from the rings, gives
+// operations to the driver, watches the device and the sockets, and sleeps when there is nothing to do.
 //
-// While there is work it turns without a system call. Then it spins for some tens of microseconds; then it says
-// in every ring that it sleeps and waits for doorbells, sockets, jobs, signals and the device, all in one epoll.
+// While there is work it turns without a system call. Then it spins for some tens of microseconds; then it
+// says in every ring that it sleeps and waits for doorbells, sockets, jobs, signals and the device, all in
+// one epoll.
 #pragma once
 
 #include <atomic>
@@ -91,15 +92,14 @@ class Reactor {
   Attach attach_;
   policies::Policy policy_;
   UniqueFd epoll_;
-  std::map<std::string, Listener> listeners_;       // by path
-  std::map<int, Hello> hellos_;                     // by descriptor: connections that have not said who they are
+  std::map<std::string, Listener> listeners_;  // by path
+  std::map<int, Hello> hellos_;                // by descriptor: connections that have not said who they are
   std::map<int, std::unique_ptr<Client>> clients_;  // by the session's socket
   std::map<int, Client*> doorbells_;
   std::map<int, std::function<void()>> watched_;
   std::vector<Session*> over_;  // ended, to be destroyed
-  size_t next_ = 0;
   int64_t stop_by_ns_ = 0;
-  int64_t busy_at_ns_ = 0;   // when there last was something to do
+  int64_t busy_at_ns_ = 0;    // when there last was something to do
   int64_t looked_at_ns_ = 0;  // when the sockets were last looked at
 };
 

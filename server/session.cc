@@ -59,7 +59,8 @@ int Session::Drain(int most) {
 Status Session::Handle(std::span<const std::byte> bytes) {
   FrameHeader header;
   if (bytes.size() < sizeof(header))
-    return Fail(Blame::kCaller, "a frame has {} bytes, at least {} were expected.", bytes.size(), sizeof(header));
+    return Fail(Blame::kCaller, "a frame has {} bytes, at least {} were expected.", bytes.size(),
+                sizeof(header));
   std::memcpy(&header, bytes.data(), sizeof(header));
   TRY(CallFrame frame, CheckHeader(header, segment_.geometry().slot_count));
   CallReply reply;
@@ -263,12 +264,15 @@ struct Estate {
 
 void Session::DestroyContexts(std::vector<uint32_t> numbers, std::function<void(CUresult)> done) {
   auto estate = std::make_shared<Estate>();
-  auto ends = [&](uint32_t number) { return std::find(numbers.begin(), numbers.end(), number) != numbers.end(); };
+  auto ends = [&](uint32_t number) {
+    return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+  };
   std::vector<uint64_t> gone;
   for (const auto& [base, a] : memory_.all()) {
     if (!ends(a.context)) continue;
     gone.push_back(base);
-    if (a.kind == Allocation::Kind::kPiece) estate->pieces.push_back({a.piece, contexts_.at(a.context).device});
+    if (a.kind == Allocation::Kind::kPiece)
+      estate->pieces.push_back({a.piece, contexts_.at(a.context).device});
     if (a.kind == Allocation::Kind::kHost) estate->host.push_back(a.piece);
   }
   for (uint64_t base : gone) memory_.Take(base);
@@ -346,7 +350,8 @@ void Session::DestroyContexts(std::vector<uint32_t> numbers, std::function<void(
 Outcome Session::wireContextCreate(const CallFrame& frame, const wire::wireContextCreateArgs& args,
                                    wire::wireContextCreateReply*) {
   const uint32_t number = args.context();
-  if (number == 0 || contexts_.contains(number)) return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_VALUE);
+  if (number == 0 || contexts_.contains(number))
+    return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_VALUE);
   if (contexts_.size() >= kMostContexts) return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
   if (args.device() < 0 || static_cast<size_t>(args.device()) >= tenant_.sees.size())
     return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_DEVICE);
@@ -369,7 +374,8 @@ Outcome Session::wireContextCreate(const CallFrame& frame, const wire::wireConte
         const wire::wireContextCreateReply reply{};
         if (!made->ok()) {
           contexts_.erase(number);
-          Log().warn("No context for process {} ({}): {}", client_.peer.pid, tenant_.name, made->error().sentence);
+          Log().warn("No context for process {} ({}): {}", client_.peer.pid, tenant_.name,
+                     made->error().sentence);
           return Answer(slot, CodeOf(made->error()), reply);
         }
         contexts_[number].context =
@@ -383,7 +389,8 @@ Outcome Session::wireContextCreate(const CallFrame& frame, const wire::wireConte
 Outcome Session::wireContextDestroy(const CallFrame& frame, const wire::wireContextDestroyArgs& args,
                                     wire::wireContextDestroyReply*) {
   auto at = contexts_.find(args.context());
-  if (at == contexts_.end() || !at->second.context) return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_CONTEXT);
+  if (at == contexts_.end() || !at->second.context)
+    return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_CONTEXT);
   if (at->second.ending) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   EndContexts({args.context()}, [this, slot = frame.slot](CUresult code) {
     Answer(slot, code, wire::wireContextDestroyReply{});

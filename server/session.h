@@ -2,11 +2,11 @@
 // thread.
 //
 // The session is a part of the ledger: contexts, memory, modules, functions, streams and events are all here,
-// each known to this client alone. When the client hangs up, End gives all of it back, in the order in which it
-// can be taken from the driver: contexts first (which ends whatever still runs in them), then memory.
+// each known to this client alone. When the client hangs up, End gives all of it back, in the order in which
+// it can be taken from the driver: contexts first (which ends whatever still runs in them), then memory.
 //
-// Slow driver calls run as jobs; their reply comes later, and the ring is read on meanwhile. session.cc has the
-// life of a session, session_*.cc its calls by subject.
+// Slow driver calls run as jobs; their reply comes later, and the ring is read on meanwhile. session.cc has
+// the life of a session, session_*.cc its calls by subject.
 #pragma once
 
 #include <deque>
@@ -51,8 +51,8 @@ class Session final : public CallHandler, public ContextOwner {
   };
   /// `ended` is called once, when everything has been given back; the session may be destroyed after it has
   /// returned to the reactor.
-  Session(House& house, Tenant& tenant, Client client, Segment segment, UniqueFd socket, AddressSpace host_window,
-          std::function<void(Session&)> ended);
+  Session(House& house, Tenant& tenant, Client client, Segment segment, UniqueFd socket,
+          AddressSpace host_window, std::function<void(Session&)> ended);
   ~Session() override;
 
   Tenant& tenant() { return tenant_; }
@@ -152,7 +152,7 @@ class Session final : public CallHandler, public ContextOwner {
     uint32_t context = 0;
     uint64_t charged = 0;
     std::vector<CUfunction> functions;
-    std::vector<uint64_t> found;      // in functions_
+    std::vector<uint64_t> found;    // in functions_
     std::vector<uint64_t> globals;  // in memory_
   };
   struct OwnFunction {
@@ -171,7 +171,8 @@ class Session final : public CallHandler, public ContextOwner {
   // ----------------------------------------------------------------------------------------- replies
   template <typename Reply>
   void Answer(uint32_t slot, CUresult code, const Reply& reply, std::span<const char> tail = {});
-  Outcome AnswerWhen(uint32_t slot, size_t reply_bytes, const std::function<void(std::function<void(CUresult)>)>& when);
+  Outcome AnswerWhen(uint32_t slot, size_t reply_bytes,
+                     const std::function<void(std::function<void(CUresult)>)>& when);
 
   // ------------------------------------------------------------------------------------ jobs and ends
   void Post(bool in_context, Jobs::Step work, Jobs::Step done);
@@ -195,8 +196,8 @@ class Session final : public CallHandler, public ContextOwner {
   bool SendHostMemory(const Allocation& allocation, int fd);
 
   // ----------------------------------------------------------------------------------------- modules
-  void LoadModule(uint32_t slot, uint32_t text_bytes, uint32_t number, uint64_t handle, ImageStore::Image image,
-                  uint64_t globals);
+  void LoadModule(uint32_t slot, uint32_t text_bytes, uint32_t number, uint64_t handle,
+                  ImageStore::Image image, uint64_t globals);
   void AnswerModule(uint32_t slot, CUresult code, uint32_t functions, std::string text, uint32_t text_bytes);
   void UnloadJob(uint32_t number, CUmodule handle, uint64_t charged, Holding& holding);
 
@@ -218,9 +219,9 @@ class Session final : public CallHandler, public ContextOwner {
   HandleTable<OwnFunction> functions_;
   ImageUploads uploads_;
 
-  int jobs_ = 0;             // posted and not done
-  int context_jobs_ = 0;     // of these, those that use one of the session's contexts
-  int frees_ = 0;            // frees whose memory is not back in the budget
+  int jobs_ = 0;          // posted and not done
+  int context_jobs_ = 0;  // of these, those that use one of the session's contexts
+  int frees_ = 0;         // frees whose memory is not back in the budget
   size_t modules_loading_ = 0;
   std::vector<std::function<void()>> after_frees_;         // wait for frees_ == 0
   std::vector<std::function<void()>> after_context_jobs_;  // wait for context_jobs_ == 0

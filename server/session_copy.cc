@@ -9,12 +9,16 @@ namespace {
 constexpr uint32_t kStagedSource = 1, kStagedTarget = 2;
 constexpr uint64_t kMostRows = uint64_t{1} << 32;
 
-/// Bytes from the first to behind the last of a box; nullopt where that passes 2^63 or a pitch is below its row.
-std::optional<uint64_t> Extent(uint64_t width, uint64_t height, uint64_t depth, uint64_t pitch, uint64_t slice) {
+/// Bytes from the first to behind the last of a box; nullopt where that passes 2^63 or a pitch is below its
+/// row.
+std::optional<uint64_t> Extent(uint64_t width, uint64_t height, uint64_t depth, uint64_t pitch,
+                               uint64_t slice) {
   if (width == 0 || height == 0 || depth == 0) return 0;
-  if (width >> 48 || height >= kMostRows || depth >= kMostRows || pitch >> 48 || slice >> 60) return std::nullopt;
+  if (width >> 48 || height >= kMostRows || depth >= kMostRows || pitch >> 48 || slice >> 60)
+    return std::nullopt;
   if ((height > 1 && pitch < width) || (depth > 1 && (pitch == 0 || slice % pitch != 0))) return std::nullopt;
-  __uint128_t last = static_cast<__uint128_t>(depth - 1) * slice + static_cast<__uint128_t>(height - 1) * pitch + width;
+  __uint128_t last =
+      static_cast<__uint128_t>(depth - 1) * slice + static_cast<__uint128_t>(height - 1) * pitch + width;
   if (depth > 1 && slice < (height - 1) * static_cast<__uint128_t>(pitch) + width) return std::nullopt;
   if (last >> 63) return std::nullopt;
   return static_cast<uint64_t>(last);
@@ -82,8 +86,8 @@ Outcome Session::wireCopyBox(const CallFrame& frame, const wire::wireCopyBoxArgs
   return GiveCopy(frame, OperationKind::kCopyBox, copy, args.stream(), good);
 }
 
-CUresult Session::GiveCopy(const CallFrame& frame, OperationKind kind, const Operation::Copy& copy, uint64_t handle,
-                           bool good) {
+CUresult Session::GiveCopy(const CallFrame& frame, OperationKind kind, const Operation::Copy& copy,
+                           uint64_t handle, bool good) {
   CUresult why = CUDA_SUCCESS;
   VirtualStream* stream = FindStream(frame, handle, &why);
   const bool nothing = copy.bytes == 0 || copy.height == 0 || copy.depth == 0;

@@ -82,7 +82,8 @@ void Session::MapForAllocation(uint32_t slot, uint32_t number, uint64_t bytes, u
       [this, made, slot, number, bytes, mapped, base = *base, &holding, &device] {
         wire::cuMemAlloc_v2Reply reply{};
         if (!made->ok()) {
-          Log().warn("No memory for process {} ({}): {}", client_.peer.pid, tenant_.name, made->error().sentence);
+          Log().warn("No memory for process {} ({}): {}", client_.peer.pid, tenant_.name,
+                     made->error().sentence);
           ReturnPiece(holding, {base, mapped, 0}, true);
           if (CodeOf(made->error()) == CUDA_ERROR_OUT_OF_MEMORY) holding.counters().out_of_memory.Add();
           return Answer(slot, CodeOf(made->error()), reply);
@@ -227,14 +228,15 @@ Outcome Session::wireHostAlloc(const CallFrame& frame, const wire::wireHostAlloc
   if (!context) return why;
   if (args.bytes() == 0) return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
   const uint64_t mapped = RoundUp(std::min(args.bytes(), kMostBytes), kPage);
-  if (tenant_.host_used + mapped > tenant_.host_limit()) return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
+  if (tenant_.host_used + mapped > tenant_.host_limit())
+    return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
   auto base = host_space_.Take(mapped, kHostAlignment);
   if (!base) return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
   auto memory = MakeSealedMemory("cuplex-host", mapped);
   void* at = MAP_FAILED;
   if (memory.ok())
-    at = mmap(reinterpret_cast<void*>(*base), mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
-              memory->get(), 0);
+    at = mmap(reinterpret_cast<void*>(*base), mapped, PROT_READ | PROT_WRITE,
+              MAP_SHARED | MAP_FIXED_NOREPLACE, memory->get(), 0);
   if (at == MAP_FAILED) {
     host_space_.Give(*base, mapped);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -242,13 +244,15 @@ Outcome Session::wireHostAlloc(const CallFrame& frame, const wire::wireHostAlloc
   tenant_.host_used += mapped;
   auto file = std::make_shared<UniqueFd>(std::move(*memory));
   auto code = std::make_shared<CUresult>(CUDA_SUCCESS);
-  Allocation allocation{Allocation::Kind::kHost, *base, args.bytes(), frame.context, {*base, mapped, 0}, nullptr, 0};
+  Allocation allocation{
+      Allocation::Kind::kHost, *base, args.bytes(), frame.context, {*base, mapped, 0}, nullptr, 0};
   Post(
       true,
       [code, at, mapped, driver = context->driver(), &cu = house_.cu] {
         *code = cu.cuCtxSetCurrent(driver);
         if (!*code)
-          *code = cu.cuMemHostRegister_v2(at, mapped, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+          *code =
+              cu.cuMemHostRegister_v2(at, mapped, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
         Context::Leave(cu);
       },
       [this, code, file, allocation, slot = frame.slot] {
@@ -256,7 +260,8 @@ Outcome Session::wireHostAlloc(const CallFrame& frame, const wire::wireHostAlloc
         CUresult why = *code;
         if (!why && (ending_ || Live(allocation.context, &why)) && !SendHostMemory(allocation, file->get()))
           why = CUDA_ERROR_OPERATING_SYSTEM;
-        // Registered memory of a context that goes is let go by the driver with it, also where the reply fails.
+        // Registered memory of a context that goes is let go by the driver with it, also where the reply
+        // fails.
         if (!*code && contexts_.contains(allocation.context)) {
           memory_.Add(allocation);
         } else {
@@ -277,15 +282,19 @@ bool Session::SendHostMemory(const Allocation& allocation, int fd) {
   wire::FinishSessionMessageBuffer(
       builder, wire::CreateSessionMessage(builder, wire::SessionBody::HostMemory, body.Union()));
   const int fds[] = {fd};
-  Status sent = SendPacket(
-      socket_.get(), {reinterpret_cast<const std::byte*>(builder.GetBufferPointer()), builder.GetSize()}, fds);
-  if (!sent.ok()) Log().debug("Pinned memory does not reach process {}: {}", client_.peer.pid, sent.error().sentence);
+  Status sent =
+      SendPacket(socket_.get(),
+                 {reinterpret_cast<const std::byte*>(builder.GetBufferPointer()), builder.GetSize()}, fds);
+  if (!sent.ok())
+    Log().debug("Pinned memory does not reach process {}: {}", client_.peer.pid, sent.error().sentence);
   return sent.ok();
 }
 
-Outcome Session::wireHostFree(const CallFrame& frame, const wire::wireHostFreeArgs& args, wire::wireHostFreeReply*) {
+Outcome Session::wireHostFree(const CallFrame& frame, const wire::wireHostFreeArgs& args,
+                              wire::wireHostFreeReply*) {
   Allocation* found = memory_.At(args.address());
-  if (!found || found->kind != Allocation::Kind::kHost) return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+  if (!found || found->kind != Allocation::Kind::kHost)
+    return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
   const Allocation allocation = *memory_.Take(args.address());
   auto done = [this, allocation, slot = frame.slot](CUresult code) {
     if (code == CUDA_ERROR_CONTEXT_IS_DESTROYED) {

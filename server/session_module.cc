@@ -69,7 +69,8 @@ Outcome Session::wireModuleLoad(const CallFrame& frame, const wire::wireModuleLo
   CUresult why;
   Context* context = Live(frame.context, &why);
   if (!context) return why;
-  if (modules_.size() + modules_loading_ >= kMostModules) return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
+  if (modules_.size() + modules_loading_ >= kMostModules)
+    return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
   ImageStore::Image image = tenant_.images.Find({args.hash_low(), args.hash_high()});
   if (!image) {
     *text = "The server does not hold the module's image; its bytes did not come, or not those of its hash.";
@@ -92,7 +93,8 @@ Outcome Session::wireModuleLoad(const CallFrame& frame, const wire::wireModuleLo
   return Outcome::Later();
 }
 
-void Session::AnswerModule(uint32_t slot, CUresult code, uint32_t functions, std::string text, uint32_t text_bytes) {
+void Session::AnswerModule(uint32_t slot, CUresult code, uint32_t functions, std::string text,
+                           uint32_t text_bytes) {
   --modules_loading_;
   wire::wireModuleLoadReply reply{};
   if (text.size() > text_bytes) text.resize(text_bytes);
@@ -110,12 +112,13 @@ void Session::LoadModule(uint32_t slot, uint32_t text_bytes, uint32_t number, ui
   Holding& holding = context->holding();
   if (!holding.Charge(globals))
     return AnswerModule(slot, CUDA_ERROR_OUT_OF_MEMORY, 0,
-                        fmt::format("The module's variables take {} bytes of device memory, {} are left.", globals,
-                                    holding.free()),
+                        fmt::format("The module's variables take {} bytes of device memory, {} are left.",
+                                    globals, holding.free()),
                         text_bytes);
   auto loaded = std::make_shared<Loaded>();
   Post(
-      true, [loaded, image, driver = context->driver(), &cu = house_.cu] { Load(cu, driver, *image, *loaded); },
+      true,
+      [loaded, image, driver = context->driver(), &cu = house_.cu] { Load(cu, driver, *image, *loaded); },
       [this, loaded, slot, text_bytes, number, handle, globals, &holding] {
         CUresult code = loaded->code;
         if (code) {
@@ -134,7 +137,8 @@ void Session::LoadModule(uint32_t slot, uint32_t text_bytes, uint32_t number, ui
         if (!modules_.Insert(handle, std::move(module))) {
           // The handle is taken: nobody will ever name this module, so it goes again.
           UnloadJob(number, loaded->handle, globals, holding);
-          return AnswerModule(slot, Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE), 0, {}, text_bytes);
+          return AnswerModule(slot, Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE), 0, {},
+                              text_bytes);
         }
         AnswerModule(slot, CUDA_SUCCESS, count, {}, text_bytes);
       });
@@ -169,7 +173,8 @@ Outcome Session::wireModuleUnload(const CallFrame&, const wire::wireModuleUnload
   modules_.Erase(args.module_id());
   Holding& holding = contexts_.at(gone->context).context->holding();
   contexts_.at(gone->context).context->WhenAllDone([this, gone, functions, &holding](CUresult code) {
-    if (code == CUDA_ERROR_CONTEXT_IS_DESTROYED) return holding.Refund(gone->charged);  // it goes with its context
+    if (code == CUDA_ERROR_CONTEXT_IS_DESTROYED)
+      return holding.Refund(gone->charged);  // it goes with its context
     UnloadJob(gone->context, gone->handle, gone->charged, holding);
   });
   return CUDA_SUCCESS;
@@ -187,7 +192,8 @@ Outcome Session::wireModuleFunction(const CallFrame&, const wire::wireModuleFunc
   if (CUresult code = context->Enter()) return code;
   const DriverTable& cu = house_.cu;
   auto function = std::make_unique<Function>();
-  if (CUresult code = cu.cuModuleGetFunction(&function->handle, (*module)->handle, Text(name).c_str())) return code;
+  if (CUresult code = cu.cuModuleGetFunction(&function->handle, (*module)->handle, Text(name).c_str()))
+    return code;
   FunctionFacts f;
   const std::pair<CUfunction_attribute, int32_t*> asked[] = {
       {CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &f.max_threads_per_block},
@@ -250,7 +256,8 @@ Outcome Session::wireModuleFunctionName(const CallFrame&, const wire::wireModule
   CUresult why;
   Context* context = Live((*module)->context, &why);
   if (!context) return why;
-  if (args.index() >= (*module)->functions.size()) return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+  if (args.index() >= (*module)->functions.size())
+    return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
   if (CUresult code = context->Enter()) return code;
   const char* text = nullptr;
   if (CUresult code = house_.cu.cuFuncGetName(&text, (*module)->functions[args.index()])) return code;

@@ -10,7 +10,8 @@ Outcome Session::wireStreamCreate(const CallFrame& frame, const wire::wireStream
   CUresult why;
   Context* context = Live(frame.context, &why);
   if (!context) return why;
-  if (args.flags() > CU_STREAM_NON_BLOCKING) return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+  if (args.flags() > CU_STREAM_NON_BLOCKING)
+    return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
   if (streams_.size() >= kMostStreams) return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
   if (!streams_.Insert(args.stream(), {nullptr, frame.context}))
     return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE);
@@ -110,7 +111,8 @@ Outcome Session::cuEventRecord(const CallFrame& frame, const wire::cuEventRecord
   return CUDA_SUCCESS;
 }
 
-Outcome Session::cuEventQuery(const CallFrame&, const wire::cuEventQueryArgs& args, wire::cuEventQueryReply*) {
+Outcome Session::cuEventQuery(const CallFrame&, const wire::cuEventQueryArgs& args,
+                              wire::cuEventQueryReply*) {
   OwnEvent* event = events_.Find(args.h_event());
   if (!event) return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE);
   if (!event->latest) return CUDA_SUCCESS;
