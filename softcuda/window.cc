@@ -34,10 +34,10 @@ Result<std::unique_ptr<AddressWindow>> AddressWindow::Reserve(WindowLayout layou
   void* got = MAP_FAILED;
   uintptr_t base = layout.base;
   for (int tries = 0; tries < 8 && got == MAP_FAILED; ++tries) {
-    base = layout.base + tries * ((bytes + 2 * kGuardBytes + kTiB / 16 - 1) / (kTiB / 16) * (kTiB / 16));
-    got = ReserveAt(base - kGuardBytes, bytes + 2 * kGuardBytes);
+    base = layout.base + tries * ((ReservedBytes(bytes) + kTiB / 16 - 1) / (kTiB / 16) * (kTiB / 16));
+    got = ReserveAt(base - kGuardBytes, ReservedBytes(bytes));
     if (got != MAP_FAILED && got != reinterpret_cast<void*>(base - kGuardBytes)) {  // a kernel before 4.17
-      munmap(got, bytes + 2 * kGuardBytes);
+      munmap(got, ReservedBytes(bytes));
       got = MAP_FAILED;
     }
   }
@@ -46,7 +46,7 @@ Result<std::unique_ptr<AddressWindow>> AddressWindow::Reserve(WindowLayout layou
                                         bytes >> 30, layout.base));
   }
   // A core file of a reservation this size helps nobody.
-  madvise(got, bytes + 2 * kGuardBytes, MADV_DONTDUMP);
+  madvise(got, ReservedBytes(bytes), MADV_DONTDUMP);
   auto window = std::unique_ptr<AddressWindow>(new AddressWindow);
   window->all_ = {base, bytes};
   window->device_ = {base, layout.device_bytes};
@@ -57,7 +57,7 @@ Result<std::unique_ptr<AddressWindow>> AddressWindow::Reserve(WindowLayout layou
 }
 
 AddressWindow::~AddressWindow() {
-  munmap(reinterpret_cast<void*>(all_.base - kGuardBytes), all_.size + 2 * kGuardBytes);
+  munmap(reinterpret_cast<void*>(all_.base - kGuardBytes), ReservedBytes(all_.size));
 }
 
 Result<Window> AddressWindow::TakeAperture(size_t bytes) {

@@ -1,6 +1,6 @@
 // AddressWindow: the one range of addresses that kernels may touch, reserved without memory behind it.
 //
-//     [guard | device range | host range | aperture | guard]
+//     [guard | device range | host range | aperture | guard | fault zone]
 //
 // The driver maps memory into the device range and the host range at addresses that it chooses; kernels run
 // on this process's threads, so whatever is mapped there is theirs and what is not faults. The aperture holds
@@ -44,6 +44,9 @@ class AddressWindow {
   /// Unmapped addresses on both sides, so that a base inside the window plus an offset smaller than this
   /// either stays inside or faults.
   static constexpr size_t kGuardBytes = size_t{16} << 20;
+  /// 4 GiB for each of the shared, local and parameter state spaces, in that order.
+  static constexpr size_t kZoneBytes = size_t{4} << 30;
+  static constexpr size_t kZones = 3;
 
   /// Reserves the layout's base, or, where something lies there already, another one above it.
   static Result<std::unique_ptr<AddressWindow>> Reserve(WindowLayout layout = {});
@@ -55,6 +58,8 @@ class AddressWindow {
   const Window& device() const { return device_; }
   const Window& host() const { return host_; }
   const Window& aperture() const { return aperture_; }
+  /// Outside of all().
+  Window fault_zone() const { return {all_.end() + kGuardBytes, kZones * kZoneBytes}; }
 
   /// A piece of the aperture, unmapped; `bytes` is rounded up to 2 MiB. Give takes back exactly what Take
   /// gave and unmaps it.
@@ -69,6 +74,9 @@ class AddressWindow {
 
  private:
   AddressWindow() = default;
+
+  /// Everything reserved: from the first guard to one behind the fault zone.
+  static size_t ReservedBytes(size_t bytes) { return bytes + 3 * kGuardBytes + kZones * kZoneBytes; }
 
   Window all_, device_, host_, aperture_;
   std::mutex aperture_lock_;

@@ -89,12 +89,14 @@ class Emitter {
   Result<Value*> SymbolValue(const ptx::Instruction& in, const ptx::Operand& operand);
   /// Marks a load or store of the program's own memory: it never touches contexts and records.
   void MarkProgramAccess(llvm::Instruction* access);
+  /// Whether a .param address lies in the kernel's parameters, which never change.
+  bool IsKernelParameter(const ptx::Operand& operand) const;
 
   // Fields of the context and the record. Entry values are loaded once, at the top of the function.
   Value* Special(const ptx::Instruction& in, ptx::Special special, ptx::Mod component);
   Value* ContextField(size_t offset, unsigned bits);
   Value* LaneField(size_t offset, unsigned bits);
-  void StoreLane(size_t offset, Value* value);
+  void StoreLane(size_t offset, Value* value, bool is_volatile = false);
   Value* LoadLane(size_t offset, unsigned bits);
   Value* shared_base() { return ContextField(offsetof(BlockContext, shared), 64); }
   Value* local_base() { return LaneField(offsetof(Lane, local), 64); }
@@ -135,8 +137,16 @@ class Emitter {
   Status EmitInstruction(const ptx::Instruction& in);
   void MakeRegisters(Frame& frame);
   Value* RegisterSlot(Frame& frame, uint32_t reg);
-  Value* CheckedPointer(Value* base, int64_t offset, unsigned bytes);
-  Value* BoundedOffset(Value* offset, Value* limit, Value* base, unsigned bytes);
+  /// Bytes around a register's value, and the alignment, that a check answers for.
+  struct Extent {
+    int64_t low = 0, high = 0;
+    unsigned alignment = 1;
+  };
+  Extent ExtentAround(const ptx::Instruction& in, uint32_t reg, int64_t offset, unsigned bytes) const;
+  Value* CheckedPointer(const ptx::Instruction& in, Value* base, uint32_t reg, int64_t offset,
+                        unsigned bytes);
+  Value* BoundedOffset(Value* offset, Value* limit, Value* base, unsigned bytes, unsigned zone);
+  void ForgetChecks(const ptx::Instruction& in);
   uint32_t RecordPlace(Frame& frame, uint32_t reg);
   Status BeginLoop();
   Status BeginStep();
@@ -162,6 +172,7 @@ class Emitter {
   uint64_t local_top_ = 0;        // bytes of local memory the frames on the way take
   Value* local_start_ = nullptr;  // kDevice: where its local frame starts
   llvm::MDNode* own_scope_ = nullptr;
+  std::map<uint32_t, Extent> checked_;  // by register of the innermost frame, on this straight line of code
 };
 
 /// One PTX function on its way: the root, or one inlined.

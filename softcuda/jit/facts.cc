@@ -15,38 +15,12 @@ using ptx::Operand;
 using ptx::OperandKind;
 
 template <typename F>
-void EachRegister(const Operand& op, F&& visit) {
-  if (op.kind == OperandKind::kRegister ||
-      (op.kind == OperandKind::kAddress && op.base == ptx::BaseKind::kRegister)) {
-    visit(op.id);
-  }
-  for (const Operand& part : op.parts) EachRegister(part, visit);
-}
-
-/// Where the instruction writes: operand 0, or the return list of a call.
-const Operand* Written(const Instruction& in) {
-  if (in.opcode == Opcode::kCall) return ptx::ShapeOfCall(in).returns;
-  const OpcodeRow* row = FindOpcodeRow(in.opcode);
-  bool writes = row ? row->writes : true;
-  if (!writes || in.operands.empty()) return nullptr;
-  // `bar.red` writes; `bar.sync` does not. `red` never does.
-  if ((in.opcode == Opcode::kBar || in.opcode == Opcode::kBarrier) && !in.Has(Mod::kRed)) return nullptr;
-  const Operand& first = in.operands[0];
-  return first.kind == OperandKind::kAddress || first.kind == OperandKind::kTexture ? nullptr : &first;
-}
-
-template <typename F>
 void EachUse(const Instruction& in, F&& visit) {
   if (in.guard) visit(in.guard.reg);
-  const Operand* written = Written(in);
+  const Operand* written = WrittenOperand(in);
   for (const Operand& op : in.operands) {
     if (&op != written || in.guard) EachRegister(op, visit);
   }
-}
-
-template <typename F>
-void EachWrite(const Instruction& in, F&& visit) {
-  if (const Operand* written = Written(in)) EachRegister(*written, visit);
 }
 
 bool EndsBlock(const Instruction& in) {
@@ -132,7 +106,7 @@ void BuildBlocks(FunctionFacts& f) {
 void WalkBack(const FunctionFacts& f, const FunctionFacts::Block& b, uint32_t stop, RegisterSet& live) {
   for (uint32_t p = b.end; p-- > stop;) {
     const Instruction& in = f.function->instructions[f.order[p]];
-    if (!in.guard) EachWrite(in, [&](uint32_t r) { live.Remove(r); });
+    if (!in.guard) EachWrittenRegister(in, [&](uint32_t r) { live.Remove(r); });
     EachUse(in, [&](uint32_t r) { live.Add(r); });
   }
 }
@@ -213,7 +187,7 @@ void FindSpins(FunctionFacts& f) {
   std::vector<uint32_t> component = Components(f);
   RegisterSet watched(fn.register_count);
   for (const Instruction& in : fn.instructions) {
-    if (WatchesMemory(in)) EachWrite(in, [&](uint32_t r) { watched.Add(r); });
+    if (WatchesMemory(in)) EachWrittenRegister(in, [&](uint32_t r) { watched.Add(r); });
   }
   for (bool grew = true; grew;) {
     grew = false;
@@ -221,7 +195,7 @@ void FindSpins(FunctionFacts& f) {
       bool tainted = false;
       EachUse(in, [&](uint32_t r) { tainted |= watched.Has(r); });
       if (!tainted) continue;
-      EachWrite(in, [&](uint32_t r) {
+      EachWrittenRegister(in, [&](uint32_t r) {
         grew |= !watched.Has(r);
         watched.Add(r);
       });
@@ -257,6 +231,17 @@ bool WaitsItself(const FunctionFacts& f) {
 }
 
 }  // namespace
+
+const Operand* WrittenOperand(const Instruction& in) {
+  if (in.opcode == Opcode::kCall) return ptx::ShapeOfCall(in).returns;
+  const OpcodeRow* row = FindOpcodeRow(in.opcode);
+  bool writes = row ? row->writes : true;
+  if (!writes || in.operands.empty()) return nullptr;
+  // `bar.red` writes; `bar.sync` does not. `red` never does.
+  if ((in.opcode == Opcode::kBar || in.opcode == Opcode::kBarrier) && !in.Has(Mod::kRed)) return nullptr;
+  const Operand& first = in.operands[0];
+  return first.kind == OperandKind::kAddress || first.kind == OperandKind::kTexture ? nullptr : &first;
+}
 
 bool RegisterSet::Unite(const RegisterSet& other) {
   bool grew = false;

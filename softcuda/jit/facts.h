@@ -59,6 +59,25 @@ struct FunctionFacts {
   const ptx::Function* function = nullptr;
 };
 
+/// The operand an instruction writes: a register, a vector or pair of them, the results of a call; null where
+/// there is none.
+const ptx::Operand* WrittenOperand(const ptx::Instruction& in);
+
+/// Visits the registers in an operand, addresses' bases included.
+template <typename F>
+void EachRegister(const ptx::Operand& op, F&& visit) {
+  if (op.kind == ptx::OperandKind::kRegister ||
+      (op.kind == ptx::OperandKind::kAddress && op.base == ptx::BaseKind::kRegister)) {
+    visit(op.id);
+  }
+  for (const ptx::Operand& part : op.parts) EachRegister(part, visit);
+}
+
+template <typename F>
+void EachWrittenRegister(const ptx::Instruction& in, F&& visit) {
+  if (const ptx::Operand* written = WrittenOperand(in)) EachRegister(*written, visit);
+}
+
 /// Facts of every function with a body; the others have empty ones. Refuses recursion through functions that
 /// wait.
 Result<std::vector<FunctionFacts>> GatherFacts(const ptx::Module& module);

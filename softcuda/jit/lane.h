@@ -5,6 +5,7 @@
 // One thread at a time: a block runs on one worker, its threads one after another.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -90,6 +91,12 @@ struct BlockContext {
   uint64_t params = 0;           // address; inside the aperture
   const void* window = nullptr;  // AddressWindow
 };
+
+/// The thread's index on three axes.
+inline std::array<uint32_t, 3> ThreadOf(const BlockContext& block, const Lane& lane) {
+  return {lane.linear % block.ntid[0], lane.linear / block.ntid[0] % block.ntid[1],
+          lane.linear / block.ntid[0] / block.ntid[1]};
+}
 
 /// Code of kernels whose threads never wait: runs all threads of the block, `lane` is scratch.
 using LoopCode = void (*)(BlockContext* block, Lane* lane);

@@ -116,6 +116,10 @@ Status EmitLd(Emitter& e, const Instruction& in) {
   llvm::Type* type = n > 1 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(one, n)) : one;
   auto* load = e.ir.CreateAlignedLoad(type, at, llvm::Align(n * size), order.is_volatile);
   e.MarkProgramAccess(load);
+  bool param = space == Space::kParam || space == Space::kParamEntry;
+  if (param && e.IsKernelParameter(in.operands[1])) {
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(e.ir.getContext(), {}));
+  }
   for (unsigned i = 0; i < n; ++i) {
     Value* v = n > 1 ? e.ir.CreateExtractElement(load, static_cast<uint64_t>(i)) : static_cast<Value*>(load);
     TRY(e.Write(in, n > 1 ? to.parts[i] : to, v, IsSigned(t)));

@@ -34,6 +34,19 @@ void PassOn(int number, siginfo_t* info, void* context) {
   }
 }
 
+/// An offset into shared, local or parameter memory that is out of bounds or misaligned; `at` is where in the
+/// fault zone the code went with it (addresses.cc).
+[[noreturn]] void FaultOfOffset(Running& running, uintptr_t at) {
+  uint64_t offset = at % AddressWindow::kZoneBytes;
+  const BlockContext& b = *running.block;
+  uint64_t base = b.shared, limit = b.shared_bytes;
+  if (at / AddressWindow::kZoneBytes == 1) base = running.lane->local, limit = b.local_bytes;
+  if (at / AddressWindow::kZoneBytes == 2) base = b.params, limit = kParamWindow;
+  if (offset < limit) RaiseFault(running, Fault::Kind::kMisalignedAddress, base + offset, "");
+  RaiseFault(running, Fault::Kind::kIllegalAddress, base + offset,
+             "outside of the shared, local or parameter memory there is");
+}
+
 void OnSignal(int number, siginfo_t* info, void* context) {
   Running* running = t_running;
   if (running && running->in_code) {
@@ -45,6 +58,8 @@ void OnSignal(int number, siginfo_t* info, void* context) {
       auto address = reinterpret_cast<uintptr_t>(info->si_addr);
       const Window& w = running->window->all();
       bool memory = number == SIGSEGV || number == SIGBUS;
+      const Window zone = running->window->fault_zone();
+      if (memory && zone.Contains(address)) FaultOfOffset(*running, address - zone.base);
       if (memory &&
           address - (w.base - AddressWindow::kGuardBytes) < w.size + 2 * AddressWindow::kGuardBytes) {
         RaiseFault(*running, Fault::Kind::kIllegalAddress, address, "nothing is mapped there");

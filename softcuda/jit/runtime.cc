@@ -21,20 +21,19 @@ bool MayTouch(Running& r, uint64_t address, size_t bytes) {
 
 // ------------------------------------------------------------------------------------------------- faults
 
-/// An access whose base address is not inside the window: comes back if it may go ahead all the same.
-void OutsideWindow(BlockContext*, Lane* lane, uint64_t address, uint32_t bytes) {
+/// An access that the check at its head did not find inside the window: comes back if it may go ahead all the
+/// same. `span`: what the check answers for, low 32 bits its start relative to the access, high 32 bits its
+/// length. `shape`: bits 0-7 bytes of the access, 8-15 the alignment checked, 32-63 the access relative to
+/// the base checked.
+void OutsideWindow(BlockContext*, Lane* lane, uint64_t address, uint64_t span, uint64_t shape) {
   Running& r = *CurrentRunning();
   r.lane = lane;
+  uint64_t bytes = shape & 0xff, alignment = shape >> 8 & 0xff;
+  uint64_t base = address - static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(shape >> 32)));
+  uint64_t low = address + static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(span)));
   if (address % bytes) RaiseFault(r, Fault::Kind::kMisalignedAddress, address, "");
-  if (!MayTouch(r, address, bytes)) RaiseFault(r, Fault::Kind::kIllegalAddress, address, "");
-}
-
-[[noreturn]] void BadOffset(BlockContext*, Lane* lane, uint64_t address, uint32_t bytes) {
-  Running& r = *CurrentRunning();
-  r.lane = lane;
-  if (address % bytes) RaiseFault(r, Fault::Kind::kMisalignedAddress, address, "");
-  RaiseFault(r, Fault::Kind::kIllegalAddress, address,
-             "outside of the shared, local or parameter memory there is");
+  if (base % alignment) RaiseFault(r, Fault::Kind::kMisalignedAddress, base, "");
+  if (!MayTouch(r, low, span >> 32)) RaiseFault(r, Fault::Kind::kIllegalAddress, address, "");
 }
 
 [[noreturn]] void Trap(BlockContext*, Lane* lane) {
@@ -76,8 +75,9 @@ void CopyString(Running& r, uint64_t address, std::span<char> to) {
     OutsideCode outside(r);
     std::snprintf(text.data(), text.size(), "%.150s:%u: %.100s: assertion `%.150s` failed", f.data(), line,
                   in.data(), m.data());
+    const auto tid = ThreadOf(*block, *lane);
     std::fprintf(stderr, "%s: block: [%u,%u,%u], thread: [%u,%u,%u]\n", text.data(), block->ctaid[0],
-                 block->ctaid[1], block->ctaid[2], lane->tid[0], lane->tid[1], lane->tid[2]);
+                 block->ctaid[1], block->ctaid[2], tid[0], tid[1], tid[2]);
   }
   RaiseFault(r, Fault::Kind::kAssert, 0, text.data());
 }
@@ -240,7 +240,6 @@ std::span<const RuntimeSymbol> RuntimeSymbols() {
   static const std::vector<RuntimeSymbol> symbols = [] {
     std::vector<RuntimeSymbol> all = {
         {"cuplex_outside_window", Of(&OutsideWindow)},
-        {"cuplex_bad_offset", Of(&BadOffset)},
         {"cuplex_trap", Of(&Trap)},
         {"cuplex_bad_callee", Of(&BadCallee)},
         {"cuplex_assert_failed", Of(&AssertFailed)},

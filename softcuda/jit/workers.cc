@@ -345,7 +345,7 @@ void WorkersImpl::Caught(GridRun& run, Running& running) {
   f.address = running.address;
   f.detail = running.detail;
   std::copy_n(running.block->ctaid, 3, f.block.begin());
-  if (running.lane) std::copy_n(running.lane->tid, 3, f.thread.begin());
+  if (running.lane) f.thread = ThreadOf(*running.block, *running.lane);
   {
     std::lock_guard hold(run.lock);
     // An abort that follows another's fault is not the news.

@@ -1,0 +1,310 @@
+// Emitter: addresses, and the checks that keep them inside what a kernel may touch.
+#include "softcuda/jit/emitter.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/MDBuilder.h>
+
+#include "softcuda/jit/opcodes.h"
+
+namespace cuplex::softcuda {
+
+using llvm::BasicBlock;
+using llvm::Value;
+using ptx::Instruction;
+using ptx::Mod;
+using ptx::Operand;
+using ptx::OperandKind;
+using ptx::Space;
+using ptx::Type;
+
+// How many instructions a check looks ahead for accesses that it can answer for too.
+constexpr uint32_t kLookAhead = 128;
+
+namespace {
+
+bool IsNear(int64_t offset) {
+  constexpr auto guard = static_cast<int64_t>(AddressWindow::kGuardBytes);
+  return offset > -guard && offset < guard - 64;
+}
+
+/// Bytes a memory instruction touches at its address; 0 where it touches none.
+unsigned AccessBytes(const Instruction& in) {
+  switch (in.opcode) {
+    case ptx::Opcode::kLd:
+    case ptx::Opcode::kLdu:
+    case ptx::Opcode::kSt:
+      return ptx::BitsOf(in.TypeAt()) / 8 * in.VectorWidth();
+    case ptx::Opcode::kAtom:
+    case ptx::Opcode::kRed:
+      return ptx::BitsOf(in.TypeAt()) / 8;
+    default:
+      return 0;
+  }
+}
+
+/// Whether code after it may run without it having run, or other code in between.
+bool EndsRegion(const Instruction& in) {
+  const OpcodeRow* row = FindOpcodeRow(in.opcode);
+  return !row || row->waits || in.opcode == ptx::Opcode::kCall || in.opcode == ptx::Opcode::kNanosleep;
+}
+
+}  // namespace
+
+/// What the straight line of code from `in` on touches around register `reg`: all of it or nothing will run,
+/// so one check of the whole is as good as one for each.
+Emitter::Extent Emitter::ExtentAround(const Instruction& in, uint32_t reg, int64_t offset,
+                                      unsigned bytes) const {
+  Extent out{offset, offset + bytes, bytes};
+  if (in.guard) return out;
+  const FunctionFacts& f = facts();
+  uint32_t at = f.position[IndexOf(in)], end = f.blocks[f.block_of[at]].end;
+  auto writes = [&](const Instruction& i) {
+    bool hit = false;
+    EachWrittenRegister(i, [&](uint32_t r) { hit |= r == reg; });
+    return hit;
+  };
+  if (writes(in)) return out;
+  for (uint32_t p = at + 1; p < end && p < at + kLookAhead; ++p) {
+    const Instruction& next = f.function->instructions[f.order[p]];
+    if (EndsRegion(next)) break;
+    unsigned size = AccessBytes(next);
+    Space space = next.SpaceAt();
+    if (size && !next.guard && (space == Space::kNone || space == Space::kGlobal || space == Space::kConst)) {
+      for (const Operand& op : next.operands) {
+        if (op.kind != OperandKind::kAddress || op.base != ptx::BaseKind::kRegister || op.id != reg) continue;
+        if (!IsNear(op.offset()) || op.offset() % size) continue;
+        out.low = std::min(out.low, op.offset());
+        out.high = std::max(out.high, op.offset() + size);
+        out.alignment = std::max(out.alignment, size);
+      }
+    }
+    if (writes(next)) break;
+  }
+  return out;
+}
+
+void Emitter::ForgetChecks(const Instruction& in) {
+  EachWrittenRegister(in, [&](uint32_t r) { checked_.erase(r); });
+}
+
+/// base + offset for an access of `bytes` bytes, after a check that may cover more accesses that follow.
+/// `reg` is the register that base was read from, kNoIndex without one.
+Value* Emitter::CheckedPointer(const Instruction& in, Value* base, uint32_t reg, int64_t offset,
+                               unsigned bytes) {
+  Value* address = offset ? ir.CreateAdd(base, I64(static_cast<uint64_t>(offset))) : base;
+  bool shares = IsNear(offset) && offset % static_cast<int64_t>(bytes) == 0;
+  Extent extent{offset, offset + bytes, bytes};
+  Value* checked = address;
+  if (shares) {
+    if (auto it = checked_.find(reg); reg != ptx::kNoIndex && it != checked_.end()) {
+      const Extent& e = it->second;
+      if (e.low <= extent.low && e.high >= extent.high && e.alignment >= bytes) {
+        return ir.CreateIntToPtr(address, ir.getPtrTy());
+      }
+    }
+    checked = base;
+    if (reg != ptx::kNoIndex) extent = ExtentAround(in, reg, offset, bytes);
+    if (!in.guard && reg != ptx::kNoIndex) checked_[reg] = extent;
+  }
+  const Window& window = build.window.all();
+  Value* distance = ir.CreateSub(checked, I64(window.base));
+  unsigned shift = static_cast<unsigned>(std::countr_zero(extent.alignment));
+  // Rotating right brings the low bits, which alignment wants zero, to the top: one compare sees both.
+  if (shift)
+    distance = ir.CreateIntrinsic(llvm::Intrinsic::fshr, {Int(64)}, {distance, distance, I64(shift)});
+  BasicBlock* on = NewBlock("inside");
+  BasicBlock* outside = NewBlock("outside");
+  llvm::MDBuilder md(ir.getContext());
+  ir.CreateCondBr(ir.CreateICmpULT(distance, I64(window.size >> shift)), on, outside,
+                  md.createBranchWeights(1 << 20, 1));
+  ir.SetInsertPoint(outside);
+  // The access, and what the check answers for, relative to the access (runtime.cc).
+  uint64_t span = static_cast<uint32_t>(extent.low - offset) | static_cast<uint64_t>(extent.high - extent.low)
+                                                                   << 32;
+  uint64_t shape = bytes | static_cast<uint64_t>(extent.alignment) << 8 |
+                   static_cast<uint64_t>(static_cast<uint32_t>(checked == base ? offset : 0)) << 32;
+  CallRuntime("cuplex_outside_window", ir.getVoidTy(), {context_, lane_, address, I64(span), I64(shape)});
+  ir.CreateBr(on);
+  ir.SetInsertPoint(on);
+  return ir.CreateIntToPtr(address, ir.getPtrTy());
+}
+
+/// base + offset where offset is below `limit` and aligned; else an address in the fault zone that tells the
+/// offset.
+Value* Emitter::BoundedOffset(Value* offset, Value* limit, Value* base, unsigned bytes, unsigned zone) {
+  unsigned shift = static_cast<unsigned>(std::countr_zero(bytes));
+  Value* turned = offset;
+  if (shift) turned = ir.CreateIntrinsic(llvm::Intrinsic::fshr, {Int(64)}, {offset, offset, I64(shift)});
+  Value* ok = ir.CreateICmpULT(turned, ir.CreateLShr(limit, I64(shift)));
+  uint64_t zone_base = build.window.fault_zone().base + zone * AddressWindow::kZoneBytes;
+  Value* lost = ir.CreateAdd(ir.CreateAnd(offset, I64(0xffffffff)), I64(zone_base));
+  return ir.CreateIntToPtr(ir.CreateSelect(ok, ir.CreateAdd(base, offset), lost), ir.getPtrTy());
+}
+
+Result<Value*> Emitter::SymbolValue(const Instruction& in, const Operand& op) {
+  switch (op.symbol) {
+    case ptx::SymbolKind::kFunction:
+      if (!build.module.functions[op.id].has_body) {
+        return Refuse(in, fmt::format("takes the address of `{}`, which the module does not define",
+                                      build.module.functions[op.id].name));
+      }
+      return I64(ModuleLayout::FunctionToken(op.id));
+    case ptx::SymbolKind::kGlobalVariable: {
+      const ptx::Variable& v = build.module.variables[op.id];
+      if (v.space == Space::kShared || v.space == Space::kSharedCta) {
+        return I64(build.kernel.shared.at({kModuleScope, op.id}) + op.bits);
+      }
+      if (v.space != Space::kGlobal && v.space != Space::kConst) {
+        return Refuse(
+            in, fmt::format("uses `{}`, which lies in a state space that softcuda does not have", v.name));
+      }
+      return I64(build.layout.places[op.id] + op.bits);
+    }
+    case ptx::SymbolKind::kLocalVariable: {
+      const ptx::Variable& v = frame_->fn->variables[op.id];
+      if (v.space == Space::kShared || v.space == Space::kSharedCta) {
+        return I64(build.kernel.shared.at({frame_->index, op.id}) + op.bits);
+      }
+      if (v.space == Space::kLocal) {
+        uint64_t at = frame_->local_base + build.layout.functions[frame_->index].locals.at(op.id) + op.bits;
+        return local_start_ ? ir.CreateAdd(local_start_, I64(at)) : static_cast<Value*>(I64(at));
+      }
+      if (v.space == Space::kParam && frame_->fn->entry) {
+        for (size_t i = 0; i < frame_->fn->parameters.size(); ++i) {
+          if (frame_->fn->parameters[i].id == op.id) {
+            return I64(build.layout.functions[frame_->index].params.offsets[i] + op.bits);
+          }
+        }
+      }
+      return Refuse(in, fmt::format("takes the address of `{}`, which has none in softcuda", v.name));
+    }
+    default:
+      return Refuse(in, "uses a symbol that has no address");
+  }
+}
+
+Result<Value*> Emitter::ParamVariable(const Instruction& in, uint32_t variable, int64_t offset,
+                                      unsigned bytes) {
+  const ptx::Variable& v = frame_->fn->variables[variable];
+  uint64_t size = v.SizeBytes();
+  if (offset < 0 || static_cast<uint64_t>(offset) + bytes > size) {
+    return Refuse(
+        in, fmt::format("touches bytes {}..{} of `{}`, which has {}", offset, offset + bytes, v.name, size));
+  }
+  Value*& at = frame_->params[variable];
+  if (!at) {
+    if (frame_->fn->entry) {
+      for (size_t i = 0; i < frame_->fn->parameters.size(); ++i) {
+        if (frame_->fn->parameters[i].id != variable) continue;
+        llvm::IRBuilder<> top(entry_, entry_->end());
+        Value* params = ContextField(offsetof(BlockContext, params), 64);
+        top.SetInsertPoint(entry_, entry_->end());
+        at = top.CreateIntToPtr(
+            top.CreateAdd(params, I64(build.layout.functions[frame_->index].params.offsets[i])),
+            ir.getPtrTy());
+      }
+    }
+    if (!at) at = Scratch(size, v.Alignment());
+  }
+  return ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), at, static_cast<uint64_t>(offset));
+}
+
+bool Emitter::IsKernelParameter(const Operand& op) const {
+  if (!frame_->fn->entry) return false;
+  if (op.base != ptx::BaseKind::kSymbol) return true;
+  for (const ptx::Parameter& p : frame_->fn->parameters) {
+    if (op.symbol == ptx::SymbolKind::kLocalVariable && p.id == op.id) return true;
+  }
+  return false;
+}
+
+Value* Emitter::Scratch(uint64_t bytes, uint64_t align) {
+  if (waits()) {
+    build.lane_bytes = (build.lane_bytes + 15) / 16 * 16;
+    llvm::IRBuilder<> at(entry_, entry_->end());
+    Value* v = at.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), lane_, build.lane_bytes);
+    build.lane_bytes += static_cast<uint32_t>(std::max<uint64_t>(bytes, 1));
+    return v;
+  }
+  llvm::IRBuilder<> at(entry_, entry_->begin());
+  auto* v = at.CreateAlloca(llvm::ArrayType::get(Int(8), std::max<uint64_t>(bytes, 1)));
+  v->setAlignment(llvm::Align(std::max<uint64_t>(std::bit_ceil(std::max<uint64_t>(align, 1)), 16)));
+  return v;
+}
+
+Value* Emitter::LocalTop() {
+  return local_start_ ? ir.CreateAdd(local_start_, I64(local_top_)) : static_cast<Value*>(I64(local_top_));
+}
+
+Result<Value*> Emitter::Address(const Instruction& in, const Operand& op, Space space, unsigned bytes) {
+  if (op.kind != OperandKind::kAddress) return Refuse(in, "needs an address there");
+  bool shared = space == Space::kShared || space == Space::kSharedCta || space == Space::kSharedCluster;
+  bool param = space == Space::kParam || space == Space::kParamEntry || space == Space::kParamFunc;
+  if (!op.parts.empty()) return Refuse(in, "indexes a symbol, which softcuda does not support");
+  if (op.base == ptx::BaseKind::kSymbol && op.symbol == ptx::SymbolKind::kLocalVariable &&
+      frame_->fn->variables[op.id].space == Space::kParam) {
+    if (!param) return Refuse(in, "names a parameter in another state space");
+    TRY(Value * at, ParamVariable(in, op.id, op.offset(), bytes));
+    return at;
+  }
+  Value* base = nullptr;
+  int64_t offset = op.offset();
+  if (op.base == ptx::BaseKind::kRegister) {
+    Operand r = Operand::Register(op.id);
+    unsigned width = ptx::BitsOf(frame_->fn->TypeOfRegister(op.id));
+    TRY(base, Read(in, r, width == 64 ? Type::kB64 : Type::kB32));
+    base = ir.CreateZExt(base, Int(64));
+  } else if (op.base == ptx::BaseKind::kSymbol) {
+    Operand symbol = op;
+    symbol.kind = OperandKind::kSymbol;
+    symbol.bits = 0;
+    const ptx::Variable* v = op.symbol == ptx::SymbolKind::kGlobalVariable  ? &build.module.variables[op.id]
+                             : op.symbol == ptx::SymbolKind::kLocalVariable ? &frame_->fn->variables[op.id]
+                                                                            : nullptr;
+    if (!v) return Refuse(in, "has an address that is no variable's");
+    Space of = v->space == Space::kSharedCta ? Space::kShared : v->space;
+    Space wanted = shared ? Space::kShared : space;
+    if (wanted != Space::kNone && wanted != of) return Refuse(in, "names a variable of another state space");
+    TRY(base, SymbolValue(in, symbol));
+    bool within = offset >= 0 && static_cast<uint64_t>(offset) + bytes <= v->SizeBytes();
+    bool aligned = (offset % bytes) == 0 && v->Alignment() % bytes == 0;
+    if (of == Space::kShared && space == Space::kNone)
+      return Refuse(in, "names a shared variable without .shared");
+    if (of == Space::kLocal && space == Space::kNone)
+      return Refuse(in, "names a local variable without .local");
+    if (within && aligned) {
+      Value* at = ir.CreateAdd(base, I64(static_cast<uint64_t>(offset)));
+      if (of == Space::kShared) at = ir.CreateAdd(shared_base(), at);
+      // A called function's frame may lie past the thread's stack, so there the bound is still checked.
+      if (of == Space::kLocal && !local_start_) at = ir.CreateAdd(local_base(), at);
+      if (of != Space::kLocal || !local_start_) return ir.CreateIntToPtr(at, ir.getPtrTy());
+    }
+  } else {
+    base = I64(0);
+  }
+  if (shared || space == Space::kLocal || param) {
+    Value* at = ir.CreateAdd(base, I64(static_cast<uint64_t>(offset)));
+    if (shared) {
+      Value* limit = ir.CreateZExt(ContextField(offsetof(BlockContext, shared_bytes), 32), Int(64));
+      return BoundedOffset(at, limit, shared_base(), bytes, 0);
+    }
+    if (param) {
+      if (!frame_->fn->entry)
+        return Refuse(in, "computes an address of a parameter, which softcuda supports in kernels only");
+      Value* limit = I64((build.layout.functions[frame_->index].params.bytes + 15) / 16 * 16);
+      return BoundedOffset(at, limit, ContextField(offsetof(BlockContext, params), 64), bytes, 2);
+    }
+    Value* limit = ir.CreateZExt(ContextField(offsetof(BlockContext, local_bytes), 32), Int(64));
+    return BoundedOffset(at, limit, local_base(), bytes, 1);
+  }
+  if (space != Space::kNone && space != Space::kGlobal && space != Space::kConst) {
+    return Refuse(in, "addresses a state space that softcuda does not have");
+  }
+  uint32_t reg = op.base == ptx::BaseKind::kRegister ? op.id : ptx::kNoIndex;
+  return CheckedPointer(in, base, reg, offset, bytes);
+}
+
+}  // namespace cuplex::softcuda
