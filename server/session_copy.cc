@@ -91,7 +91,9 @@ CUresult Session::GiveCopy(const CallFrame& frame, OperationKind kind, const Ope
   CUresult why = CUDA_SUCCESS;
   VirtualStream* stream = FindStream(frame, handle, &why);
   const bool nothing = copy.bytes == 0 || copy.height == 0 || copy.depth == 0;
-  if (stream && !good && !nothing) why = Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+  if (stream && !good && !nothing)
+    why = Refuse(Fail(Blame::kCaller, "a copy of {} x {} x {} bytes from {:#x} to {:#x} leaves what the client owns.",
+                      copy.bytes, copy.height, copy.depth, copy.src, copy.dst));
   if (!why && TooManyQueued()) why = Refuse(metrics::Refusal::kLimit, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   if (why || nothing) {
     if (copy.source_block != kNoBlock) FinishBlock(segment_, copy.source_block, StagingBlock::kFree, why);
