@@ -66,7 +66,8 @@ Status Session::Handle(std::span<const std::byte> bytes) {
   CallReply reply;
   TRY(DecodeCall(frame, bytes.subspan(sizeof(header)), *this, &reply));
   if (frame.row->oneway) {
-    if (reply.outcome.result) Deferred(reply.outcome.result);
+    // A failed context says so by itself, at its next call that replies.
+    if (reply.outcome.result && !IsSticky(reply.outcome.result)) Deferred(reply.outcome.result);
   } else if (!reply.outcome.later) {
     CompleteSlot(segment_, frame.slot, reply.outcome.result, std::as_bytes(std::span(reply.payload)));
   }
@@ -84,8 +85,17 @@ void Session::Faulted(Context& context, CUresult code) {
   Log().warn("A context of process {} ({}) has failed with code {}.", client_.peer.pid, tenant_.name,
              static_cast<int>(code));
   context.holding().counters().kernel_faults.Add();
-  int32_t none = CUDA_SUCCESS;
-  segment_.header()->sticky_error.compare_exchange_strong(none, static_cast<int32_t>(code));
+  TellSticky();
+}
+
+void Session::TellSticky() {
+  CUresult sticky = CUDA_SUCCESS;
+  for (const auto& [number, own] : contexts_) {
+    if (own.ending) continue;
+    sticky = own.context ? own.context->fault() : CUDA_SUCCESS;
+    if (!sticky) break;
+  }
+  segment_.header()->sticky_error.store(static_cast<int32_t>(sticky));
 }
 
 void Session::GiveHostFunc(uint64_t cookie) {
@@ -340,7 +350,7 @@ void Session::DestroyContexts(std::vector<uint32_t> numbers, std::function<void(
           tenant_.host_used -= piece.bytes;
         }
         for (uint32_t number : numbers) contexts_.erase(number);
-        if (contexts_.empty()) segment_.header()->sticky_error.store(CUDA_SUCCESS);
+        TellSticky();
         done(estate->result);
       });
 }
@@ -381,6 +391,7 @@ Outcome Session::wireContextCreate(const CallFrame& frame, const wire::wireConte
         contexts_[number].context =
             std::make_unique<Context>(house_.cu, house_.clock, *this, tenant_, *tenant_.holdings[device],
                                       *house_.queues[device], **made);
+        TellSticky();
         Answer(slot, CUDA_SUCCESS, reply);
       });
   return Outcome::Later();

@@ -167,6 +167,8 @@ class Session final : public CallHandler, public ContextOwner {
   CUresult Refuse(metrics::Refusal reason, CUresult code);
   CUresult Refuse(const Error& error);
   bool TooManyQueued();
+  /// Brings the segment's sticky error up to date: a process whose contexts have all failed need not ask.
+  void TellSticky();
 
   // ----------------------------------------------------------------------------------------- replies
   template <typename Reply>

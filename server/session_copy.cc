@@ -92,7 +92,8 @@ CUresult Session::GiveCopy(const CallFrame& frame, OperationKind kind, const Ope
   VirtualStream* stream = FindStream(frame, handle, &why);
   const bool nothing = copy.bytes == 0 || copy.height == 0 || copy.depth == 0;
   if (stream && !good && !nothing)
-    why = Refuse(Fail(Blame::kCaller, "a copy of {} x {} x {} bytes from {:#x} to {:#x} leaves what the client owns.",
+    why = Refuse(Fail(Blame::kCaller,
+                      "a copy of {} x {} x {} bytes from {:#x} to {:#x} leaves what the client owns.",
                       copy.bytes, copy.height, copy.depth, copy.src, copy.dst));
   if (!why && TooManyQueued()) why = Refuse(metrics::Refusal::kLimit, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   if (why || nothing) {

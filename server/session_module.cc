@@ -110,6 +110,10 @@ void Session::LoadModule(uint32_t slot, uint32_t text_bytes, uint32_t number, ui
   if (ending_) why = CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (!context) return AnswerModule(slot, why, 0, {}, text_bytes);
   Holding& holding = context->holding();
+  if (globals > holding.free() && frees_) {
+    after_frees_.push_back([=, this] { LoadModule(slot, text_bytes, number, handle, image, globals); });
+    return;
+  }
   if (!holding.Charge(globals))
     return AnswerModule(slot, CUDA_ERROR_OUT_OF_MEMORY, 0,
                         fmt::format("The module's variables take {} bytes of device memory, {} are left.",
@@ -136,6 +140,7 @@ void Session::LoadModule(uint32_t slot, uint32_t text_bytes, uint32_t number, ui
         const uint32_t count = static_cast<uint32_t>(module->functions.size());
         if (!modules_.Insert(handle, std::move(module))) {
           // The handle is taken: nobody will ever name this module, so it goes again.
+          ++frees_;
           UnloadJob(number, loaded->handle, globals, holding);
           return AnswerModule(slot, Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE), 0, {},
                               text_bytes);
@@ -144,6 +149,7 @@ void Session::LoadModule(uint32_t slot, uint32_t text_bytes, uint32_t number, ui
       });
 }
 
+/// Ends one of frees_.
 void Session::UnloadJob(uint32_t number, CUmodule handle, uint64_t charged, Holding& holding) {
   Post(
       true,
@@ -154,7 +160,10 @@ void Session::UnloadJob(uint32_t number, CUmodule handle, uint64_t charged, Hold
         if (code) Log().warn("A module is not unloaded: cuModuleUnload answered {}.", static_cast<int>(code));
         Context::Leave(cu);
       },
-      [charged, &holding] { holding.Refund(charged); });
+      [this, charged, &holding] {
+        holding.Refund(charged);
+        FreeDone();
+      });
 }
 
 Outcome Session::wireModuleUnload(const CallFrame&, const wire::wireModuleUnloadArgs& args) {
@@ -172,6 +181,7 @@ Outcome Session::wireModuleUnload(const CallFrame&, const wire::wireModuleUnload
   std::shared_ptr<OwnModule> gone(std::move(*found));
   modules_.Erase(args.module_id());
   Holding& holding = contexts_.at(gone->context).context->holding();
+  ++frees_;
   contexts_.at(gone->context).context->WhenAllDone([this, gone, functions, &holding](CUresult code) {
     if (code == CUDA_ERROR_CONTEXT_IS_DESTROYED)
       return holding.Refund(gone->charged);  // it goes with its context
