@@ -25,7 +25,12 @@ Place PlaceOf(const Session& session, uint64_t address, uint64_t bytes) {
   const Snapshot& snapshot = session.snapshot();
   for (const DeviceSnapshot& d : snapshot.devices)
     if (d.arena.Contains(address)) return d.arena.Contains(address, bytes) ? Place::kDevice : Place::kNowhere;
-  if (!snapshot.host_window.Contains(address)) return Place::kPageable;
+  if (!snapshot.host_window.Contains(address)) {
+    // A module's variables lie where the driver put them, outside every arena.
+    const auto a = session.allocations.Find(address);
+    if (!a || a->kind != Allocation::kGlobal) return Place::kPageable;
+    return session.allocations.Holds(address, bytes) ? Place::kDevice : Place::kNowhere;
+  }
   return session.allocations.Holds(address, bytes) ? Place::kShared : Place::kNowhere;
 }
 

@@ -13,7 +13,7 @@ struct Caller;
 
 /// Where an address lies.
 enum class Place : uint8_t {
-  kDevice,    // in a device's arena
+  kDevice,    // in a device's arena, or a module's variable
   kShared,    // in the host window: pinned or managed, the same here and in the server
   kPageable,  // the program's own
   kNowhere,   // no range may lie like this
