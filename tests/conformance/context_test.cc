@@ -96,9 +96,10 @@ TEST_F(Contexts, ADestroyedOneIsNoMore) {
     std::thread([&] { MUST(Cu().cuCtxDestroy_v2(context)); }).join();
     elsewhere = Cu().cuCtxSynchronize();
   }).join();
-  EXPECT_THAT(elsewhere, testing::AnyOf(CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_CONTEXT));
-  EXPECT_EQ(Cu().cuCtxDestroy_v2(context), CUDA_ERROR_INVALID_CONTEXT);
-  EXPECT_EQ(Cu().cuCtxPushCurrent_v2(context), CUDA_ERROR_INVALID_CONTEXT);
+  const auto no_more = testing::AnyOf(CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_THAT(elsewhere, no_more);
+  EXPECT_THAT(Cu().cuCtxDestroy_v2(context), no_more);
+  EXPECT_THAT(Cu().cuCtxPushCurrent_v2(context), no_more);
   EXPECT_EQ(Cu().cuCtxDestroy_v2(reinterpret_cast<CUcontext>(0x12345678)), CUDA_ERROR_INVALID_CONTEXT);
   EXPECT_EQ(Cu().cuCtxSetCurrent(nullptr), CUDA_SUCCESS);
 }

@@ -192,7 +192,13 @@ TEST_F(Memory, MemoryIsRegisteredAfterTheFact) {
   ASSERT_EQ(registered, CUDA_SUCCESS);
   EXPECT_EQ(Cu().cuMemHostRegister_v2(host, bytes, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
   CUdeviceptr device = 0;
-  MUST(Cu().cuMemHostGetDevicePointer_v2(&device, host, 0));
+  const CUresult mapped = Cu().cuMemHostGetDevicePointer_v2(&device, host, 0);
+  if (mapped == CUDA_ERROR_NOT_SUPPORTED) {
+    MUST(Cu().cuMemHostUnregister(host));
+    free(host);
+    GTEST_SKIP() << "this driver keeps registered memory from its kernels, and says so";
+  }
+  ASSERT_EQ(mapped, CUDA_SUCCESS);
   MUST(Launch(Kernel("add"), bytes / 4 / 256, 256, nullptr, device, 5u, static_cast<unsigned>(bytes / 4)));
   MUST(Cu().cuCtxSynchronize());
   for (unsigned i = 0; i < bytes / 4; ++i) ASSERT_EQ(words[i], i + 5);

@@ -32,6 +32,7 @@ POLICY = """version: 1
 tenants:
   - {name: a, memory: 1024MiB}
   - {name: b, memory: 512MiB}
+  - {name: small, memory: 64MiB}
 """
 
 
@@ -52,6 +53,8 @@ class Worker:
         return self
 
     def __exit__(self, *_):
+        if self.stderr.closed:
+            return
         end(self.process, 2)
         self.process.stdin.close()
         self.reader.shutdown()
@@ -88,6 +91,7 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.server = Server(BUILD, str(BUILD / "lib/libcuda-soft.so"), self.policy, {"SOFTCUDA_MEMORY": self.memory})
         self.addCleanup(self.server.stop)
+        self.workers = []
         self.server.wait_until_up()
 
     def run(self, result=None):
@@ -97,13 +101,15 @@ class Case(unittest.TestCase):
             print(f"the server's log of {self.id()} ends with:\n{getattr(self, 'tail', '')}")
 
     def tearDown(self):
+        for worker in self.workers:
+            worker.__exit__()
         self.tail = self.server.tail(30)
         self.assertIsNone(self.server.process.poll(), "the server has ended")
         self.assertEqual(self.server.await_idle(3), "", "what a dead client had is not given back")
 
     def worker(self, tenant, **more):
         worker = Worker(self.server, tenant, **more)
-        self.addCleanup(worker.__exit__)
+        self.workers.append(worker)
         self.assertEqual(worker.ask("init"), "0", worker.errors())
         return worker
 
@@ -122,15 +128,20 @@ class Case(unittest.TestCase):
 
 class Limits(Case):
     def test_two_processes_race_for_one_limit(self):
-        rounds = 100
+        self.race("a", 600 * MIB, 4)  # of 1024
+        self.race("small", 38 * MIB, 100)  # of 64
+
+    def race(self, tenant, size, rounds):
         with tempfile.NamedTemporaryFile() as counters:
             counters.truncate(16)
-            workers = [self.worker("a"), self.worker("a")]
+            workers = [self.worker(tenant), self.worker(tenant)]
             for me, worker in enumerate(workers):
-                worker.say("race", counters.name, me, 1, rounds, 600 * MIB)
+                worker.say("race", counters.name, me, 1, rounds, size)
             codes = [[int(code) for code in worker.hear().split()] for worker in workers]
         self.assertEqual([sorted(pair) for pair in zip(*codes)], [[0, OUT_OF_MEMORY]] * rounds)
-        self.assertEqual(self.used("a"), 0)
+        self.await_used(tenant, 0)
+        for worker in workers:
+            worker.__exit__()
 
     def test_another_tenants_memory_is_not_ones_own(self):
         a, b = self.worker("a"), self.worker("b")
@@ -190,7 +201,7 @@ class Deaths(Case):
                 victim.__exit__()
             kills += 1
             deadline = time.monotonic() + 1
-            while (sessions := self.sessions("a")) != 1 or self.used("a") > 2 * MIB:
+            while (sessions := self.sessions("a")) != 1 or self.used("a") > 4 * MIB:
                 if time.monotonic() > deadline:
                     self.fail(f"seed {seed}: 1 s after kill -9 {sessions} sessions and {self.used('a')} bytes are left")
                 time.sleep(0.01)
@@ -320,7 +331,7 @@ class Strangers(Case):
 
     def refused(self, path):
         worker = Worker(self.server, "a", path)
-        self.addCleanup(worker.__exit__)
+        self.workers.append(worker)
         self.assertEqual(worker.ask("init"), str(NOT_PERMITTED), worker.errors())
         return worker.errors()
 
