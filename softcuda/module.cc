@@ -228,6 +228,7 @@ CUresult FindFunction(Context& context, CUfunction handle, Ref<Function>* found)
   if (!function) return CUDA_ERROR_NOT_FOUND;
   if (int set = kernel->settings.max_dynamic_shared.load(); set >= 0)
     function->settings.max_dynamic_shared.store(set);
+  kernel->Remember(function);
   *found = HandleTable<Function>::Share(function);
   return CUDA_SUCCESS;
 }

@@ -52,6 +52,9 @@ class Function {
   const KernelInfo& info;  // the program's
   FunctionSettings settings;
 
+  /// The id of the library's kernel that this is in its context; 0 for a module's function.
+  std::atomic<uint64_t> of_kernel{0};
+
   /// Makes the machine code, the first time; cheap afterwards.
   CUresult Prepare();
   bool prepared() const { return prepared_.load(std::memory_order_acquire); }
@@ -90,11 +93,28 @@ class LoadedLibrary;
 
 class LibraryKernel {
  public:
-  LibraryKernel(LoadedLibrary& library, std::string name) : library(library), name(std::move(name)) {}
+  LibraryKernel(LoadedLibrary& library, std::string name, uint64_t id)
+      : library(library), name(std::move(name)), id(id) {}
 
   LoadedLibrary& library;  // as long as the handle lives
   const std::string name;
+  const uint64_t id;
   FunctionSettings settings;
+
+  /// The function that it was in the context of its last launch, if that is still one of `context`; otherwise
+  /// null, and FindFunction knows. Under the context's lock.
+  Function* FunctionIn(const HandleTable<Function>& functions, const Context& context) const {
+    Function* function = functions.Peek(last_.load(std::memory_order_relaxed), &context);
+    return function && function->of_kernel.load(std::memory_order_relaxed) == id ? function : nullptr;
+  }
+  /// What FunctionIn answers from here on; null: nothing.
+  void Remember(Function* function) {
+    if (function) function->of_kernel.store(id);
+    last_.store(function);
+  }
+
+ private:
+  std::atomic<Function*> last_{nullptr};
 };
 
 class LoadedLibrary {

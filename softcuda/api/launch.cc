@@ -167,6 +167,11 @@ CUresult LaunchGrid(CUfunction handle, const Shape& shape, CUstream stream, void
       Function* function =
           current.driver.functions.Peek(found ? static_cast<void*>(found.get()) : handle, &context);
       if (found && !function) return CUDA_ERROR_INVALID_HANDLE;  // unloaded meanwhile
+      if (!function) {
+        if (Ref<LibraryKernel> kernel = current.driver.kernels.Find(handle)) {
+          function = kernel->FunctionIn(current.driver.functions, context);
+        }
+      }
       if (!function || !function->prepared() || (cooperative && !grid.workspace)) {
         submission.Release();
         if (CUresult failed = FindFunction(context, handle, &found)) return failed;

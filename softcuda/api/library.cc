@@ -24,7 +24,7 @@ CUresult Load(CUlibrary* out, const void* code, unsigned count, const CUjit_opti
         driver.libraries.Make(nullptr, driver, *std::move(tree), options.compile, *std::move(program));
     if (!library) return CUDA_ERROR_OUT_OF_MEMORY;
     for (const auto& info : library->infos->kernels()) {
-      Ref<LibraryKernel> kernel = driver.kernels.Make(library.get(), *library, info.name);
+      Ref<LibraryKernel> kernel = driver.kernels.Make(library.get(), *library, info.name, driver.NextId());
       if (!kernel) {
         library->UnloadAll();
         HandleTable<LoadedLibrary>::Retire(library.get());
@@ -203,7 +203,9 @@ CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel ker
 CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev) {
   return OnDevice(dev, [&](Device& device) {
     return WithKernel(kernel, [&](LibraryKernel& found, const KernelInfo& info) {
-      return found.settings.Set(attrib, info, device, val);
+      CUresult result = found.settings.Set(attrib, info, device, val);
+      found.Remember(nullptr);  // the next launch hands the new value on
+      return result;
     });
   });
 }
