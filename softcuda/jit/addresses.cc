@@ -144,6 +144,12 @@ Value* Emitter::BoundedOffset(Value* offset, Value* limit, Value* base, unsigned
   return ir.CreateIntToPtr(ir.CreateSelect(ok, ir.CreateAdd(base, offset), lost), ir.getPtrTy());
 }
 
+Result<Value*> Emitter::SharedOffset(const Instruction& in, uint32_t scope, const Operand& op) {
+  auto it = build.kernel.shared.find({scope, op.id});
+  if (it == build.kernel.shared.end()) return Refuse(in, "uses a shared variable that has no place");
+  return I64(it->second + op.bits);
+}
+
 Result<Value*> Emitter::SymbolValue(const Instruction& in, const Operand& op) {
   switch (op.symbol) {
     case ptx::SymbolKind::kFunction:
@@ -154,9 +160,8 @@ Result<Value*> Emitter::SymbolValue(const Instruction& in, const Operand& op) {
       return I64(ModuleLayout::FunctionToken(op.id));
     case ptx::SymbolKind::kGlobalVariable: {
       const ptx::Variable& v = build.module.variables[op.id];
-      if (v.space == Space::kShared || v.space == Space::kSharedCta) {
-        return I64(build.kernel.shared.at({kModuleScope, op.id}) + op.bits);
-      }
+      if (v.space == Space::kShared || v.space == Space::kSharedCta)
+        return SharedOffset(in, kModuleScope, op);
       if (v.space != Space::kGlobal && v.space != Space::kConst) {
         return Refuse(
             in, fmt::format("uses `{}`, which lies in a state space that softcuda does not have", v.name));

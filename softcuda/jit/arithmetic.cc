@@ -31,6 +31,7 @@ bool IsInteger(Type t) {
       return false;
   }
 }
+bool IsPair(Type t) { return t == Type::kU16x2 || t == Type::kS16x2; }
 bool IsHalf(Type t) { return t == Type::kF16 || t == Type::kF16x2 || t == Type::kBf16 || t == Type::kBf16x2; }
 bool IsFloat(Type t) { return IsHalf(t) || t == Type::kF32 || t == Type::kF64 || t == Type::kF32x2; }
 
@@ -114,6 +115,7 @@ Status EmitAddSub(Emitter& e, const Instruction& in, bool subtract) {
   if (!IsInteger(t) && t != Type::kB32) return e.Refuse(in, "has a type that softcuda does not add");
   TRY(auto s, Sources(e, in, t, 2));
   bool carries_in = in.opcode == Opcode::kAddc || in.opcode == Opcode::kSubc;
+  if (IsPair(t) && (in.Has(Mod::kCc) || carries_in)) return e.Refuse(in, "carries on a pair");
   if (in.Has(Mod::kCc) || carries_in) {
     // One bit more than the type: the carry out, or the borrow.
     unsigned bits = ptx::BitsOf(t);
@@ -210,7 +212,7 @@ Status EmitMul(Emitter& e, const Instruction& in) {
     TRY(auto s, Sources(e, in, t, 2));
     return Finish(e, in, t, FloatBinary(e, in, t, Binary::kMul, s[0], s[1]));
   }
-  if (!IsInteger(t)) return e.Refuse(in, "has a type that softcuda does not multiply");
+  if (!IsInteger(t) || IsPair(t)) return e.Refuse(in, "has a type that softcuda does not multiply");
   TRY(auto s, Sources(e, in, t, 2));
   return e.Write(in, in.operands[0], Product(e, in, t, s[0], s[1]), IsSigned(t));
 }
@@ -218,12 +220,13 @@ Status EmitMul(Emitter& e, const Instruction& in) {
 Status EmitMad(Emitter& e, const Instruction& in) {
   Type t = in.TypeAt();
   if (IsFloat(t)) return EmitFma(e, in);
-  if (!IsInteger(t)) return e.Refuse(in, "has a type that softcuda does not multiply");
+  if (!IsInteger(t) || IsPair(t)) return e.Refuse(in, "has a type that softcuda does not multiply");
   if (in.operands.size() != 4) return e.Refuse(in, "takes 4 operands");
   TRY(auto s, Sources(e, in, t, 2));
   Value* product = Product(e, in, t, s[0], s[1]);
   unsigned bits = static_cast<unsigned>(product->getType()->getIntegerBitWidth());
   bool wide = in.Has(Mod::kWide);
+  if (wide && bits > 64) return e.Refuse(in, "has a type that PTX does not give it");
   Type of_c = !wide        ? t
               : bits == 64 ? (IsSigned(t) ? Type::kS64 : Type::kU64)
                            : (IsSigned(t) ? Type::kS32 : Type::kU32);
@@ -284,7 +287,7 @@ Status EmitDiv(Emitter& e, const Instruction& in) {
                        : e.ir.CreateFDiv(s[0], s[1]);
     return Finish(e, in, t, v);
   }
-  if (!IsInteger(t) || t == Type::kU16x2 || t == Type::kS16x2) {
+  if (!IsInteger(t) || IsPair(t)) {
     return e.Refuse(in, "has a type that softcuda does not divide");
   }
   // Division by zero gives all ones, and the remainder its dividend; -2^n / -1 wraps.

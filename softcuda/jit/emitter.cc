@@ -11,6 +11,7 @@
 #include "softcuda/jit/program.h"
 
 namespace cuplex::softcuda {
+
 using llvm::BasicBlock;
 using llvm::Value;
 using ptx::Instruction;
@@ -19,6 +20,11 @@ using ptx::Operand;
 using ptx::OperandKind;
 using ptx::Space;
 using ptx::Type;
+
+// Inlining can multiply code without end.
+constexpr size_t kMostInstructions = 1000000;
+// And frames nest, on this thread's stack.
+constexpr size_t kMostFrames = 64;
 
 llvm::Function* Build::DeviceFunction(uint32_t index) {
   llvm::Function*& f = functions[index];
@@ -208,6 +214,10 @@ Status Emitter::EmitBody() {
 Status Emitter::EmitInstruction(const Instruction& in) {
   const OpcodeRow* row = FindOpcodeRow(in.opcode);
   if (!row) return Refuse(in, "is not supported by softcuda");
+  if (++build.instructions > kMostInstructions) {
+    return Refuse(in, "makes the kernel, with the functions inlined into it, larger than softcuda compiles");
+  }
+  if (row->writes && in.operands.empty()) return Refuse(in, "has no operands");
   for (Mod mod : in.mods) {
     if (ptx::TypeOf(mod) != Type::kNone || ptx::SpaceOf(mod) != Space::kNone) continue;
     if (std::find(row->mods.begin(), row->mods.end(), mod) == row->mods.end()) {
@@ -287,6 +297,9 @@ void Emitter::RaiseTrap() {
 }
 
 Status Emitter::InlineCall(const Instruction& in, uint32_t callee, Value* args, Value* returns) {
+  size_t depth = 0;
+  for (Frame* f = frame_; f; f = f->caller) ++depth;
+  if (depth > kMostFrames) return Refuse(in, "nests inlined functions deeper than softcuda compiles");
   auto frame = std::make_unique<Frame>();
   frame->index = callee;
   frame->fn = &build.module.functions[callee];

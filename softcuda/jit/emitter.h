@@ -29,6 +29,7 @@ struct Build {
   const AddressWindow& window;
   llvm::Module& llvm;
   bool waits = false;                                  // the kernel's threads are stepped
+  size_t instructions = 0;                             // of PTX, emitted so far
   uint32_t lane_bytes = sizeof(Lane);                  // grows as registers get places in the record
   std::map<uint32_t, llvm::Function*> functions = {};  // by index, device functions that are called
   std::vector<uint32_t> to_emit = {};                  // declared, body still missing
@@ -146,6 +147,7 @@ class Emitter {
   Value* CheckedPointer(const ptx::Instruction& in, Value* base, uint32_t reg, int64_t offset,
                         unsigned bytes);
   Value* BoundedOffset(Value* offset, Value* limit, Value* base, unsigned bytes, unsigned zone);
+  Result<Value*> SharedOffset(const ptx::Instruction& in, uint32_t scope, const ptx::Operand& op);
   void ForgetChecks(const ptx::Instruction& in);
   uint32_t RecordPlace(Frame& frame, uint32_t reg);
   Status BeginLoop();
