@@ -85,6 +85,7 @@ CUresult ContextTable::ReleasePrimary(Session& session, int device) {
 
 CUresult ContextTable::ResetPrimary(Session& session, int device) {
   std::lock_guard lock(mutex_);
+  contexts_[device]->retains = 0;
   return End(session, contexts_[device].get());  // the next retain begins it anew, empty
 }
 

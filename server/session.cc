@@ -75,7 +75,9 @@ Status Session::Handle(std::span<const std::byte> bytes) {
 }
 
 void Session::Deferred(CUresult code) {
-  if (ending_) return;
+  // What was dropped with its context is no failure that the client must hear of: it ended the context
+  // itself.
+  if (ending_ || code == CUDA_ERROR_CONTEXT_IS_DESTROYED) return;
   int32_t none = CUDA_SUCCESS;
   segment_.header()->deferred_error.compare_exchange_strong(none, static_cast<int32_t>(code));
 }

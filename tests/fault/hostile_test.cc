@@ -323,7 +323,6 @@ TEST_F(Hostile, CopiesAndFillsOutsideOnesOwnMemory) {
       {staging, mine_, 8, 2},
       {kAll - 7, mine_, 16, 2},
       {client.segment().geometry().block_bytes - 8, mine_, 16, 2},  // across two blocks
-      {0, 0, 4096, 3},
       {mine_, mine_, 8, 0xfffffffc},
       {client.arena() + client.arena_bytes() - 8, mine_, 16, 0},
   };
