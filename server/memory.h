@@ -21,18 +21,21 @@ inline constexpr uint64_t kSmallAlignment = 512;
 /// A range of addresses that a session may name.
 struct Allocation {
   enum class Kind : uint8_t {
-    kPiece,   // device memory with a piece of its own
-    kChunk,   // device memory inside a chunk
-    kHost,    // pinned host memory
-    kGlobal,  // a variable of a module; goes with it
+    kPiece,    // device memory with a piece of its own
+    kChunk,    // device memory inside a chunk
+    kHost,     // pinned host memory
+    kManaged,  // the same, charged as device memory
+    kGlobal,   // a variable of a module; goes with it
   };
   Kind kind = Kind::kPiece;
   uint64_t base = 0;
   uint64_t bytes = 0;  // as asked for
   uint32_t context = 0;
-  Piece piece;             // kPiece; of kHost base and bytes as mapped
+  Piece piece;             // kPiece; of host memory base and bytes as mapped
   Chunk* chunk = nullptr;  // kChunk
   uint64_t chunk_bytes = 0;
+
+  bool on_host() const { return kind == Kind::kHost || kind == Kind::kManaged; }
 };
 
 /// All ranges of a session by address. They never overlap.

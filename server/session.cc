@@ -187,7 +187,8 @@ uint64_t Session::memory_used() const {
   uint64_t sum = 0;
   for (const auto& [base, chunk] : chunks_) sum += chunk->piece.bytes;
   for (const auto& [base, allocation] : memory_.all())
-    if (allocation.kind == Allocation::Kind::kPiece) sum += allocation.piece.bytes;
+    if (allocation.kind == Allocation::Kind::kPiece || allocation.kind == Allocation::Kind::kManaged)
+      sum += allocation.piece.bytes;
   const_cast<HandleTable<std::unique_ptr<OwnModule>>&>(modules_).ForEach(
       [&](uint64_t, std::unique_ptr<OwnModule>& module) { sum += module->charged; });
   return sum;
@@ -268,7 +269,7 @@ struct Estate {
   };
   std::vector<CUcontext> contexts;
   std::vector<Part> pieces;
-  std::vector<Piece> host;
+  std::vector<std::pair<Allocation, size_t>> host;  // with the device
   CUresult result = CUDA_SUCCESS;
 };
 
@@ -285,7 +286,7 @@ void Session::DestroyContexts(std::vector<uint32_t> numbers, std::function<void(
     gone.push_back(base);
     if (a.kind == Allocation::Kind::kPiece)
       estate->pieces.push_back({a.piece, contexts_.at(a.context).device});
-    if (a.kind == Allocation::Kind::kHost) estate->host.push_back(a.piece);
+    if (a.on_host()) estate->host.emplace_back(a, contexts_.at(a.context).device);
   }
   for (uint64_t base : gone) memory_.Take(base);
   for (auto it = chunks_.begin(); it != chunks_.end();) {
@@ -342,15 +343,13 @@ void Session::DestroyContexts(std::vector<uint32_t> numbers, std::function<void(
           part.returned = status.ok();
           if (!status.ok()) Log().error("Memory is lost: {}", status.error().sentence);
         }
-        for (const Piece& piece : estate->host) munmap(reinterpret_cast<void*>(piece.base), piece.bytes);
+        for (const auto& [a, device] : estate->host)
+          munmap(reinterpret_cast<void*>(a.piece.base), a.piece.bytes);
       },
       [this, estate, numbers, done = std::move(done)] {
         for (const Estate::Part& part : estate->pieces)
           ReturnPiece(*tenant_.holdings[part.device], part.piece, part.returned);
-        for (const Piece& piece : estate->host) {
-          host_space_.Give(piece.base, piece.bytes);
-          tenant_.host_used -= piece.bytes;
-        }
+        for (const auto& [a, device] : estate->host) ReturnHost(a, device);
         for (uint32_t number : numbers) contexts_.erase(number);
         TellSticky();
         done(estate->result);

@@ -194,6 +194,11 @@ class Session final : public CallHandler, public ContextOwner {
   bool CheckCopy(Operation::Copy& copy, uint32_t staged, uint64_t dst_bytes, uint64_t src_bytes);
   CUresult GiveCopy(const CallFrame& frame, OperationKind kind, const Operation::Copy& copy, uint64_t handle,
                     bool good);
+  void AllocateHost(uint32_t slot, Allocation wanted);
+  /// Takes host memory from the budget that it is charged to.
+  bool ChargeHost(const Allocation& allocation);
+  /// Gives its addresses and its budget back.
+  void ReturnHost(const Allocation& allocation, size_t device);
   /// Passes pinned memory to the client, over its socket.
   bool SendHostMemory(const Allocation& allocation, int fd);
 

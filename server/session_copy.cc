@@ -49,9 +49,9 @@ bool Session::CheckCopy(Operation::Copy& copy, uint32_t staged, uint64_t dst_byt
     copy.target_block = index;
   }
   const Allocation* from = from_host ? nullptr : memory_.Around(copy.src, src_bytes);
-  const bool from_device = from && from->kind != Allocation::Kind::kHost;
+  const bool from_device = from && !from->on_host();
   const Allocation* to = to_host ? nullptr : memory_.Around(copy.dst, dst_bytes);
-  const bool to_device = to && to->kind != Allocation::Kind::kHost;
+  const bool to_device = to && !to->on_host();
   const auto direction = !to_device    ? metrics::Direction::kDeviceToHost
                          : from_device ? metrics::Direction::kDeviceToDevice
                                        : metrics::Direction::kHostToDevice;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/log.h"
+#include "protocol/host_flags.h"
 #include "protocol/session_generated.h"
 #include "server/driver_call.h"
 #include "server/session.h"
@@ -224,28 +225,71 @@ void Session::AnswerMemory(uint32_t slot, uint32_t number) {
 Outcome Session::wireHostAlloc(const CallFrame& frame, const wire::wireHostAllocArgs& args,
                                wire::wireHostAllocReply*) {
   CUresult why;
-  Context* context = Live(frame.context, &why);
-  if (!context) return why;
+  if (!Live(frame.context, &why)) return why;
   if (args.bytes() == 0) return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
-  const uint64_t mapped = RoundUp(std::min(args.bytes(), kMostBytes), kPage);
-  if (tenant_.host_used + mapped > tenant_.host_limit())
-    return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
+  if (memory_.size() >= kMostAllocations) return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
+  Allocation wanted;
+  wanted.kind = args.flags() & kHostManaged ? Allocation::Kind::kManaged : Allocation::Kind::kHost;
+  wanted.bytes = args.bytes();
+  wanted.context = frame.context;
+  wanted.piece.bytes = RoundUp(std::min(args.bytes(), kMostBytes), kPage);
+  AllocateHost(frame.slot, wanted);
+  return Outcome::Later();
+}
+
+bool Session::ChargeHost(const Allocation& allocation) {
+  if (allocation.kind == Allocation::Kind::kManaged)
+    return tenant_.holdings[contexts_.at(allocation.context).device]->Charge(allocation.piece.bytes);
+  if (allocation.piece.bytes > tenant_.host_limit() - std::min(tenant_.host_limit(), tenant_.host_used)) {
+    tenant_.counters->Refuse(metrics::Refusal::kLimit);
+    return false;
+  }
+  tenant_.host_used += allocation.piece.bytes;
+  return true;
+}
+
+void Session::ReturnHost(const Allocation& allocation, size_t device) {
+  host_space_.Give(allocation.piece.base, allocation.piece.bytes);
+  if (allocation.kind == Allocation::Kind::kManaged) {
+    tenant_.holdings[device]->Refund(allocation.piece.bytes);
+  } else {
+    tenant_.host_used -= allocation.piece.bytes;
+  }
+}
+
+void Session::AllocateHost(uint32_t slot, Allocation wanted) {
+  const wire::wireHostAllocReply none{};
+  CUresult why;
+  Context* context = Live(wanted.context, &why);
+  if (!context) return Answer(slot, why, none);
+  const uint64_t mapped = wanted.piece.bytes;
+  if (wanted.kind == Allocation::Kind::kManaged && mapped > context->holding().free() && frees_) {
+    after_frees_.push_back([this, slot, wanted] { AllocateHost(slot, wanted); });
+    return;
+  }
+  if (!ChargeHost(wanted)) return Answer(slot, CUDA_ERROR_OUT_OF_MEMORY, none);
+  const size_t device = context->holding().device;
   auto base = host_space_.Take(mapped, kHostAlignment);
-  if (!base) return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
+  if (!base) {
+    if (wanted.kind == Allocation::Kind::kManaged) {
+      context->holding().Refund(mapped);
+    } else {
+      tenant_.host_used -= mapped;
+    }
+    return Answer(slot, CUDA_ERROR_OUT_OF_MEMORY, none);
+  }
+  wanted.base = wanted.piece.base = *base;
   auto memory = MakeSealedMemory("cuplex-host", mapped);
   void* at = MAP_FAILED;
   if (memory.ok())
     at = mmap(reinterpret_cast<void*>(*base), mapped, PROT_READ | PROT_WRITE,
               MAP_SHARED | MAP_FIXED_NOREPLACE, memory->get(), 0);
   if (at == MAP_FAILED) {
-    host_space_.Give(*base, mapped);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    ReturnHost(wanted, device);
+    return Answer(slot, CUDA_ERROR_OUT_OF_MEMORY, none);
   }
-  tenant_.host_used += mapped;
   auto file = std::make_shared<UniqueFd>(std::move(*memory));
   auto code = std::make_shared<CUresult>(CUDA_SUCCESS);
-  Allocation allocation{
-      Allocation::Kind::kHost, *base, args.bytes(), frame.context, {*base, mapped, 0}, nullptr, 0};
   Post(
       true,
       [code, at, mapped, driver = context->driver(), &cu = house_.cu] {
@@ -255,25 +299,22 @@ Outcome Session::wireHostAlloc(const CallFrame& frame, const wire::wireHostAlloc
               cu.cuMemHostRegister_v2(at, mapped, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
         Context::Leave(cu);
       },
-      [this, code, file, allocation, slot = frame.slot] {
-        wire::wireHostAllocReply reply{};
+      [this, code, file, wanted, device, slot] {
         CUresult why = *code;
-        if (!why && (ending_ || Live(allocation.context, &why)) && !SendHostMemory(allocation, file->get()))
+        if (!why && (ending_ || Live(wanted.context, &why)) && !SendHostMemory(wanted, file->get()))
           why = CUDA_ERROR_OPERATING_SYSTEM;
-        // Registered memory of a context that goes is let go by the driver with it, also where the reply
-        // fails.
-        if (!*code && contexts_.contains(allocation.context)) {
-          memory_.Add(allocation);
+        // What is registered goes with its context at the latest, also where the reply fails.
+        if (!*code && contexts_.contains(wanted.context)) {
+          memory_.Add(wanted);
         } else {
-          munmap(reinterpret_cast<void*>(allocation.base), allocation.piece.bytes);
-          host_space_.Give(allocation.base, allocation.piece.bytes);
-          tenant_.host_used -= allocation.piece.bytes;
+          munmap(reinterpret_cast<void*>(wanted.base), wanted.piece.bytes);
+          ReturnHost(wanted, device);
         }
-        reply.mutate_address(allocation.base);
-        reply.mutate_mapped_bytes(allocation.piece.bytes);
+        wire::wireHostAllocReply reply{};
+        reply.mutate_address(wanted.base);
+        reply.mutate_mapped_bytes(wanted.piece.bytes);
         Answer(slot, why, reply);
       });
-  return Outcome::Later();
 }
 
 bool Session::SendHostMemory(const Allocation& allocation, int fd) {
@@ -309,9 +350,8 @@ Outcome Session::wireHostFree(const CallFrame& frame, const wire::wireHostFreeAr
           Context::Leave(cu);
           munmap(reinterpret_cast<void*>(allocation.base), allocation.piece.bytes);
         },
-        [this, allocation, slot] {
-          host_space_.Give(allocation.base, allocation.piece.bytes);
-          tenant_.host_used -= allocation.piece.bytes;
+        [this, allocation, slot, device = contexts_.at(allocation.context).device] {
+          ReturnHost(allocation, device);
           Answer(slot, CUDA_SUCCESS, wire::wireHostFreeReply{});
         });
   };
