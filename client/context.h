@@ -53,7 +53,6 @@ class ContextTable {
   std::mutex mutex_;
   uint32_t next_number_ = 1;
   std::vector<std::unique_ptr<Context>> contexts_;  // the devices' primary ones first, in order
-  int devices_;
 };
 
 }  // namespace cuplex::client

@@ -5,7 +5,7 @@
 
 namespace cuplex::client {
 
-ContextTable::ContextTable(int devices) : devices_(devices) {
+ContextTable::ContextTable(int devices) {
   for (int d = 0; d < devices; ++d) {
     auto context = std::make_unique<Context>();
     context->device = d;

@@ -84,7 +84,7 @@ CUresult CopyBytes(const Caller& caller, uint64_t dst, Says dst_says, uint64_t s
     return r || !order.waits || known(to, dst) ? r : AwaitStream(caller, order.stream);
   }
   if (to == Place::kPageable) {
-    const CUresult r = StageOut(
+    return StageOut(
         caller, pieces,
         [&](uint64_t piece, uint64_t offset) {
           return PostCopy(caller, offset, src + piece * block, size_of(piece), order.stream, kTargetStaged);
@@ -92,8 +92,6 @@ CUresult CopyBytes(const Caller& caller, uint64_t dst, Says dst_says, uint64_t s
         [&](uint64_t piece, const std::byte* from_block) {
           std::memcpy(reinterpret_cast<std::byte*>(dst) + piece * block, from_block, size_of(piece));
         });
-    if (r && r != kServerGone) (void)session.submission().TakeDeferred();  // it is being told here
-    return r;
   }
   if (CUresult r = PostCopy(caller, dst, src, bytes, order.stream, 0)) return r;
   const bool on_device = to == Place::kDevice && from == Place::kDevice;

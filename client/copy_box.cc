@@ -121,7 +121,6 @@ CUresult CopyBox(const Caller& caller, const Box& box, CopyOrder order) {
   if (pageable) {
     const bool in = from == Place::kPageable;
     const CUresult r = StageBox(caller, box, in, order.stream);
-    if (r && !in && r != kServerGone) (void)session.submission().TakeDeferred();  // it is being told here
     return r || !in || !order.waits || known(to, box.dst) ? r : AwaitStream(caller, order.stream);
   }
   if (CUresult r = PostBox(caller, box, order.stream, 0)) return r;

@@ -21,7 +21,10 @@ std::span<const std::byte> BytesOf(std::string_view s) {
 
 CUresult ModuleTable::Load(Session& session, uint32_t context, const Image& image, std::string* log,
                            Handle* out) {
-  if (CUresult r = Upload(session, context, image)) return r;
+  {
+    std::lock_guard lock(upload_);
+    if (CUresult r = Upload(session, context, image)) return r;
+  }
   const Handle h = source_.Take();
   if (!h) return CUDA_ERROR_OUT_OF_MEMORY;
   wire::wireModuleLoadReply reply;

@@ -38,6 +38,7 @@ class ModuleTable {
   /// The context of a module; 0 where there is none.
   uint32_t ContextOf(Handle module);
 
+  std::mutex upload_;  // the pieces of one image come in order, also where two threads load it
   std::mutex mutex_;
   HandleSource source_;
   std::map<Handle, Module> modules_;
