@@ -42,7 +42,7 @@ cudaError_t HostCopyQueued(const DriverTable& cu, void* dst, const void* src, si
                            cudaStream_t stream) {
   auto copy = std::make_unique<HostCopy>(HostCopy{dst, src, bytes});
   RUNTIME_TRY(FromDriver(cu.cuLaunchHostFunc(stream, RunHostCopy, copy.get())));
-  copy.release();
+  (void)copy.release();  // the driver has it now
   return cudaSuccess;
 }
 

@@ -147,11 +147,12 @@
   X(cudaErrorInvalidResourceConfiguration, 915, "the resource's configuration does not fit this call")       \
   X(cudaErrorUnknown, 999, "unknown error")
 
-typedef enum cudaError {
+enum cudaError {
 #define CUPLEX_ENUMERATOR(name, number, sentence) name = number,
   CUPLEX_RUNTIME_ERRORS(CUPLEX_ENUMERATOR)
 #undef CUPLEX_ENUMERATOR
-} cudaError_t;
+};
+using cudaError_t = cudaError;
 
 namespace cuplex::runtime {
 

@@ -26,24 +26,24 @@
 struct dim3 { unsigned int x = 1, y = 1, z = 1; };
 struct uint3 { unsigned int x, y, z; };
 
-typedef struct CUstream_st* cudaStream_t;
-typedef struct CUevent_st* cudaEvent_t;
-typedef struct CUfunc_st* cudaFunction_t;
-typedef struct CUkern_st* cudaKernel_t;
-typedef struct CUlib_st* cudaLibrary_t;
-typedef struct CUmemPoolHandle_st* cudaMemPool_t;
-typedef struct CUgraph_st* cudaGraph_t;
-typedef struct CUgraphNode_st* cudaGraphNode_t;
-typedef struct cudaGraphEdgeData_st cudaGraphEdgeData;
-typedef struct cudaArray* cudaArray_t;
-typedef struct CUuuid_st cudaUUID_t;
+using cudaStream_t = struct CUstream_st*;
+using cudaEvent_t = struct CUevent_st*;
+using cudaFunction_t = struct CUfunc_st*;
+using cudaKernel_t = struct CUkern_st*;
+using cudaLibrary_t = struct CUlib_st*;
+using cudaMemPool_t = struct CUmemPoolHandle_st*;
+using cudaGraph_t = struct CUgraph_st*;
+using cudaGraphNode_t = struct CUgraphNode_st*;
+using cudaGraphEdgeData = struct cudaGraphEdgeData_st;
+using cudaArray_t = struct cudaArray*;
+using cudaUUID_t = struct CUuuid_st;
 
 #define cudaStreamLegacy ((cudaStream_t)0x1)
 #define cudaStreamPerThread ((cudaStream_t)0x2)
 #define cudaInvalidDeviceId (-2)
 
-typedef void (*cudaHostFn_t)(void*);
-typedef void (*cudaStreamCallback_t)(cudaStream_t, cudaError_t, void*);
+using cudaHostFn_t = void (*)(void*);
+using cudaStreamCallback_t = void (*)(cudaStream_t, cudaError_t, void*);
 
 // Numbered as their driver twins: CUdevice_attribute, CUfunction_attribute, CUlimit, CUfunc_cache, CUsharedconfig,
 // CUmem_advise, CUmemPool_attribute, CUmemAccess_flags, CUdevice_P2PAttribute, CUjit_option, CUlibraryOption,
@@ -125,13 +125,13 @@ struct cudaMemcpy3DParms {
 };
 
 // The driver's own structs under the runtime's names.
-typedef CUmemLocation cudaMemLocation;
-typedef CUmemAccessDesc cudaMemAccessDesc;
-typedef CUmemPoolProps cudaMemPoolProps;
-typedef CUipcMemHandle cudaIpcMemHandle_t;
-typedef CUipcEventHandle cudaIpcEventHandle_t;
-typedef CUlaunchAttributeValue cudaLaunchAttributeValue;
-typedef CUlaunchAttribute cudaLaunchAttribute;
+using cudaMemLocation = CUmemLocation;
+using cudaMemAccessDesc = CUmemAccessDesc;
+using cudaMemPoolProps = CUmemPoolProps;
+using cudaIpcMemHandle_t = CUipcMemHandle;
+using cudaIpcEventHandle_t = CUipcEventHandle;
+using cudaLaunchAttributeValue = CUlaunchAttributeValue;
+using cudaLaunchAttribute = CUlaunchAttribute;
 
 struct cudaLaunchConfig_t {
   dim3 gridDim;

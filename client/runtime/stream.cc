@@ -87,7 +87,7 @@ cudaError_t StreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, vo
   return InContext([&](const DriverTable& cu) {
     auto callback = std::make_unique<Callback>(Callback{call, user_data});
     RUNTIME_TRY(FromDriver(cu.cuStreamAddCallback(stream, RunCallback, callback.get(), flags)));
-    callback.release();
+    (void)callback.release();  // the driver has it now
     return cudaSuccess;
   });
 }
