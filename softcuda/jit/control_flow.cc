@@ -5,6 +5,14 @@
 namespace cuplex::softcuda {
 namespace {
 
+// ThreadSanitizer holds signals back until the thread calls something it knows, which an endless loop of
+// kernel code never does; so there the loop asks.
+#if __has_feature(thread_sanitizer)
+constexpr bool kPollsForAbort = true;
+#else
+constexpr bool kPollsForAbort = false;
+#endif
+
 using llvm::Value;
 using ptx::Instruction;
 using ptx::Operand;
@@ -138,6 +146,9 @@ Status CallIndirect(Emitter& e, const Instruction& in, const ptx::CallShape& cal
 Status EmitBra(Emitter& e, const Instruction& in) {
   if (in.operands.size() != 1 || in.operands[0].symbol != ptx::SymbolKind::kLabel) {
     return e.Refuse(in, "needs a label");
+  }
+  if (kPollsForAbort && e.facts().label_position[in.operands[0].id] <= e.facts().position[e.IndexOf(in)]) {
+    e.CallRuntime("cuplex_poll", e.ir.getVoidTy(), {e.lane()});
   }
   e.ir.CreateBr(e.LabelBlock(in.operands[0].id));
   e.ir.SetInsertPoint(e.NewBlock("dead"));

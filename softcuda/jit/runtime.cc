@@ -36,6 +36,13 @@ void OutsideWindow(BlockContext*, Lane* lane, uint64_t address, uint64_t span, u
   if (!MayTouch(r, low, span >> 32)) RaiseFault(r, Fault::Kind::kIllegalAddress, address, "");
 }
 
+/// Once a turn of a loop, where signals do not get through.
+void Poll(Lane* lane) {
+  Running& r = *CurrentRunning();
+  r.lane = lane;
+  if (r.aborted && r.aborted->load()) RaiseFault(r, Fault::Kind::kAborted, 0, "");
+}
+
 [[noreturn]] void Trap(BlockContext*, Lane* lane) {
   Running& r = *CurrentRunning();
   r.lane = lane;
@@ -240,6 +247,7 @@ std::span<const RuntimeSymbol> RuntimeSymbols() {
   static const std::vector<RuntimeSymbol> symbols = [] {
     std::vector<RuntimeSymbol> all = {
         {"cuplex_outside_window", Of(&OutsideWindow)},
+        {"cuplex_poll", Of(&Poll)},
         {"cuplex_trap", Of(&Trap)},
         {"cuplex_bad_callee", Of(&BadCallee)},
         {"cuplex_assert_failed", Of(&AssertFailed)},
