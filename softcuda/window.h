@@ -44,9 +44,11 @@ class AddressWindow {
   /// Unmapped addresses on both sides, so that a base inside the window plus an offset smaller than this
   /// either stays inside or faults.
   static constexpr size_t kGuardBytes = size_t{16} << 20;
-  /// 4 GiB for each of the shared, local and parameter state spaces, in that order.
+  /// 4 GiB for each of the shared, local and parameter state spaces, in that order, for offsets out of
+  /// bounds; and the same again, kMisalignedZones further, for misaligned ones.
   static constexpr size_t kZoneBytes = size_t{4} << 30;
-  static constexpr size_t kZones = 3;
+  static constexpr size_t kMisalignedZones = 3 * kZoneBytes;
+  static constexpr size_t kZones = 6;
 
   /// Reserves the layout's base, or, where something lies there already, another one above it.
   static Result<std::unique_ptr<AddressWindow>> Reserve(WindowLayout layout = {});

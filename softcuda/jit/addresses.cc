@@ -45,6 +45,20 @@ unsigned AccessBytes(const Instruction& in) {
   }
 }
 
+/// State spaces whose addresses are checked in the same way.
+Space KindOf(Space space) {
+  switch (space) {
+    case Space::kSharedCta:
+    case Space::kSharedCluster:
+      return Space::kShared;
+    case Space::kConst:
+    case Space::kGlobal:
+      return Space::kNone;
+    default:
+      return space;
+  }
+}
+
 /// Whether code after it may run without it having run, or other code in between.
 bool EndsRegion(const Instruction& in) {
   const OpcodeRow* row = FindOpcodeRow(in.opcode);
@@ -72,7 +86,7 @@ Emitter::Extent Emitter::ExtentAround(const Instruction& in, uint32_t reg, int64
     if (EndsRegion(next)) break;
     unsigned size = AccessBytes(next);
     Space space = next.SpaceAt();
-    if (size && !next.guard && (space == Space::kNone || space == Space::kGlobal || space == Space::kConst)) {
+    if (size && !next.guard && KindOf(space) == KindOf(in.SpaceAt())) {
       for (const Operand& op : next.operands) {
         if (op.kind != OperandKind::kAddress || op.base != ptx::BaseKind::kRegister || op.id != reg) continue;
         if (!IsNear(op.offset()) || op.offset() % size) continue;
@@ -87,7 +101,11 @@ Emitter::Extent Emitter::ExtentAround(const Instruction& in, uint32_t reg, int64
 }
 
 void Emitter::ForgetChecks(const Instruction& in) {
-  EachWrittenRegister(in, [&](uint32_t r) { checked_.erase(r); });
+  EachWrittenRegister(in, [&](uint32_t r) {
+    checked_.erase(r);
+    bounded_.erase({0, r});
+    bounded_.erase({1, r});
+  });
 }
 
 /// base + offset for an access of `bytes` bytes, after a check that may cover more accesses that follow.
@@ -132,16 +150,40 @@ Value* Emitter::CheckedPointer(const Instruction& in, Value* base, uint32_t reg,
   return ir.CreateIntToPtr(address, ir.getPtrTy());
 }
 
-/// base + offset where offset is below `limit` and aligned; else an address in the fault zone that tells the
-/// offset.
-Value* Emitter::BoundedOffset(Value* offset, Value* limit, Value* base, unsigned bytes, unsigned zone) {
-  unsigned shift = static_cast<unsigned>(std::countr_zero(bytes));
-  Value* turned = offset;
-  if (shift) turned = ir.CreateIntrinsic(llvm::Intrinsic::fshr, {Int(64)}, {offset, offset, I64(shift)});
-  Value* ok = ir.CreateICmpULT(turned, ir.CreateLShr(limit, I64(shift)));
-  uint64_t zone_base = build.window.fault_zone().base + zone * AddressWindow::kZoneBytes;
-  Value* lost = ir.CreateAdd(ir.CreateAnd(offset, I64(0xffffffff)), I64(zone_base));
-  return ir.CreateIntToPtr(ir.CreateSelect(ok, ir.CreateAdd(base, offset), lost), ir.getPtrTy());
+/// base + origin + offset, for an access of `bytes` bytes in shared (zone 0), local (1) or parameter memory
+/// (2) of `limit` bytes; or an address in the fault zone that tells what is wrong, where some of the accesses
+/// that the check answers for are out of bounds or misaligned. `reg` as in CheckedPointer.
+Value* Emitter::BoundedPointer(const Instruction& in, Bounds bounds, Value* origin, uint32_t reg,
+                               int64_t offset, unsigned bytes) {
+  bool shares = reg != ptx::kNoIndex && IsNear(offset) && offset % static_cast<int64_t>(bytes) == 0;
+  Extent extent{offset, offset + bytes, bytes};
+  auto at = [&](Value* start) {
+    return ir.CreateIntToPtr(ir.CreateAdd(start, I64(static_cast<uint64_t>(offset))), ir.getPtrTy());
+  };
+  if (auto it = bounded_.find({bounds.zone, reg}); shares && it != bounded_.end()) {
+    const Extent& e = it->second.first;
+    if (e.low <= extent.low && e.high >= extent.high && e.alignment >= bytes) return at(it->second.second);
+  }
+  if (shares) extent = ExtentAround(in, reg, offset, bytes);
+  // The lowest byte's offset must be a multiple of the alignment, and leave room for the rest.
+  auto alignment = static_cast<int64_t>(extent.alignment);
+  int64_t past = extent.low % alignment;
+  extent.low -= past < 0 ? past + alignment : past;
+  unsigned shift = static_cast<unsigned>(std::countr_zero(extent.alignment));
+  auto span = static_cast<uint64_t>(extent.high - extent.low);
+  Value* lowest = ir.CreateAdd(origin, I64(static_cast<uint64_t>(extent.low)));
+  Value* turned = lowest;
+  if (shift) turned = ir.CreateIntrinsic(llvm::Intrinsic::fshr, {Int(64)}, {lowest, lowest, I64(shift)});
+  Value* starts = ir.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, bounds.limit, I64(span - 1));
+  Value* ok =
+      ir.CreateICmpULT(turned, ir.CreateLShr(ir.CreateAdd(starts, I64(extent.alignment - 1)), I64(shift)));
+  uint64_t zone = build.window.fault_zone().base + bounds.zone * AddressWindow::kZoneBytes;
+  Value* odd = ir.CreateICmpNE(ir.CreateAnd(lowest, I64(extent.alignment - 1)), I64(0));
+  Value* lost = ir.CreateAdd(ir.CreateAnd(origin, I64(0xffffffff)),
+                             ir.CreateSelect(odd, I64(zone + AddressWindow::kMisalignedZones), I64(zone)));
+  Value* start = ir.CreateSelect(ok, ir.CreateAdd(bounds.base, origin), lost);
+  if (shares && !in.guard) bounded_[{bounds.zone, reg}] = {extent, start};
+  return at(start);
 }
 
 Result<Value*> Emitter::SharedOffset(const Instruction& in, uint32_t scope, const Operand& op) {
@@ -171,10 +213,11 @@ Result<Value*> Emitter::SymbolValue(const Instruction& in, const Operand& op) {
     case ptx::SymbolKind::kLocalVariable: {
       const ptx::Variable& v = frame_->fn->variables[op.id];
       if (v.space == Space::kShared || v.space == Space::kSharedCta) {
-        return I64(build.kernel.shared.at({frame_->index, op.id}) + op.bits);
+        return SharedOffset(in, frame_->index, op);
       }
-      if (v.space == Space::kLocal) {
-        uint64_t at = frame_->local_base + build.layout.functions[frame_->index].locals.at(op.id) + op.bits;
+      const auto& locals = build.layout.functions[frame_->index].locals;
+      if (auto local = locals.find(op.id); v.space == Space::kLocal && local != locals.end()) {
+        uint64_t at = frame_->local_base + local->second + op.bits;
         return local_start_ ? ir.CreateAdd(local_start_, I64(at)) : static_cast<Value*>(I64(at));
       }
       if (v.space == Space::kParam && frame_->fn->entry) {
@@ -257,6 +300,7 @@ Result<Value*> Emitter::Address(const Instruction& in, const Operand& op, Space 
   }
   Value* base = nullptr;
   int64_t offset = op.offset();
+  uint32_t reg = op.base == ptx::BaseKind::kRegister ? op.id : ptx::kNoIndex;
   if (op.base == ptx::BaseKind::kRegister) {
     Operand r = Operand::Register(op.id);
     unsigned width = ptx::BitsOf(frame_->fn->TypeOfRegister(op.id));
@@ -291,24 +335,24 @@ Result<Value*> Emitter::Address(const Instruction& in, const Operand& op, Space 
     base = I64(0);
   }
   if (shared || space == Space::kLocal || param) {
-    Value* at = ir.CreateAdd(base, I64(static_cast<uint64_t>(offset)));
+    auto field = [&](size_t at) { return ir.CreateZExt(ContextField(at, 32), Int(64)); };
+    Bounds bounds;
     if (shared) {
-      Value* limit = ir.CreateZExt(ContextField(offsetof(BlockContext, shared_bytes), 32), Int(64));
-      return BoundedOffset(at, limit, shared_base(), bytes, 0);
-    }
-    if (param) {
-      if (!frame_->fn->entry)
+      bounds = {0, shared_base(), field(offsetof(BlockContext, shared_bytes))};
+    } else if (param) {
+      if (!frame_->fn->entry) {
         return Refuse(in, "computes an address of a parameter, which softcuda supports in kernels only");
+      }
       Value* limit = I64((build.layout.functions[frame_->index].params.bytes + 15) / 16 * 16);
-      return BoundedOffset(at, limit, ContextField(offsetof(BlockContext, params), 64), bytes, 2);
+      bounds = {2, ContextField(offsetof(BlockContext, params), 64), limit};
+    } else {
+      bounds = {1, local_base(), field(offsetof(BlockContext, local_bytes))};
     }
-    Value* limit = ir.CreateZExt(ContextField(offsetof(BlockContext, local_bytes), 32), Int(64));
-    return BoundedOffset(at, limit, local_base(), bytes, 1);
+    return BoundedPointer(in, bounds, base, param ? ptx::kNoIndex : reg, offset, bytes);
   }
   if (space != Space::kNone && space != Space::kGlobal && space != Space::kConst) {
     return Refuse(in, "addresses a state space that softcuda does not have");
   }
-  uint32_t reg = op.base == ptx::BaseKind::kRegister ? op.id : ptx::kNoIndex;
   return CheckedPointer(in, base, reg, offset, bytes);
 }
 

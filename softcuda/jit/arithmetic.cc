@@ -52,6 +52,9 @@ const char* RoundingSuffix(const Instruction& in) {
 /// Reads operands 1 .. n as `t`, flushed where the instruction says .ftz.
 Result<std::vector<Value*>> Sources(Emitter& e, const Instruction& in, Type t, size_t n) {
   if (in.operands.size() < n + 1) return e.Refuse(in, fmt::format("takes {} operands", n + 1));
+  if (*RoundingSuffix(in) && t != Type::kF32 && t != Type::kF64) {
+    return e.Refuse(in, "rounds in a way that PTX does not have for its type");
+  }
   std::vector<Value*> out;
   for (size_t i = 1; i <= n; ++i) {
     TRY(Value * v, e.Read(in, in.operands[i], t));
@@ -315,6 +318,7 @@ Status EmitMinMax(Emitter& e, const Instruction& in) {
   size_t n = in.operands.size() == 4 ? 3 : 2;
   TRY(auto s, Sources(e, in, t, n));
   if (IsInteger(t)) {
+    if (n != 2) return e.Refuse(in, "takes 3 operands");
     auto id = IsSigned(t) ? (max ? llvm::Intrinsic::smax : llvm::Intrinsic::smin)
                           : (max ? llvm::Intrinsic::umax : llvm::Intrinsic::umin);
     Value* v = e.ir.CreateBinaryIntrinsic(id, s[0], s[1]);

@@ -116,6 +116,14 @@ Status EmitAtom(Emitter& e, const Instruction& in) {
     return e.Refuse(in, "is a combination of operation and type that softcuda does not support");
   }
   bool is_signed = t == Type::kS32 || t == Type::kS64;
+  bool is_float = t == Type::kF32 || t == Type::kF64;
+  bool whole = is_signed || t == Type::kU32 || t == Type::kU64;
+  bool logical = op == Mod::kAnd || op == Mod::kOr || op == Mod::kXor;
+  bool wraps = op == Mod::kInc || op == Mod::kDec;
+  if (!(half || bits_only || whole || is_float) || (is_float && op != Mod::kAdd && op != Mod::kExch) ||
+      (wraps && t != Type::kU32) || (logical && (t == Type::kB16 || t == Type::kB128))) {
+    return e.Refuse(in, "is a combination of operation and type that softcuda does not support");
+  }
   Space space = in.SpaceAt();
   if (space == Space::kSharedCta || space == Space::kSharedCluster) space = Space::kShared;
   TRY(Value * b, e.Read(in, in.operands[first + 1], t));

@@ -17,6 +17,9 @@ bool IsSigned(Type t) { return t == Type::kS16 || t == Type::kS32 || t == Type::
 
 Status NeedOperands(Emitter& e, const Instruction& in, size_t n) {
   if (in.operands.size() != n) return e.Refuse(in, fmt::format("takes {} operands", n));
+  if (in.TypeCount() == 0 || !e.TypeFor(in.TypeAt())->isIntegerTy()) {
+    return e.Refuse(in, "has a type that PTX does not give it");
+  }
   return {};
 }
 

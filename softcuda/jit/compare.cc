@@ -150,6 +150,7 @@ Status EmitSet(Emitter& e, const Instruction& in) {
         in, out,
         e.ir.CreateSelect(p, llvm::ConstantInt::get(want, 0x3f80), llvm::Constant::getNullValue(want)));
   }
+  if (!want->isIntOrIntVectorTy()) return e.Refuse(in, "has a type that PTX does not give it");
   return e.Write(in, out, e.ir.CreateSExt(p, want), true);
 }
 
@@ -168,6 +169,7 @@ Status EmitSlct(Emitter& e, const Instruction& in) {
   TRY(Value * a, e.Read(in, in.operands[1], t));
   TRY(Value * b, e.Read(in, in.operands[2], t));
   TRY(Value * c, e.Read(in, in.operands[3], of));
+  if (of != Type::kF32 && of != Type::kS32) return e.Refuse(in, "has a type that PTX does not give it");
   if (in.Has(Mod::kFtz) && of == Type::kF32) c = e.Flush(c);
   Value* zero = llvm::Constant::getNullValue(c->getType());
   Value* p = of == Type::kF32 ? e.ir.CreateFCmpOGE(c, zero) : e.ir.CreateICmpSGE(c, zero);

@@ -28,6 +28,8 @@ Value* At(Emitter& e, Value* buffer, uint32_t offset) {
   return e.ir.CreateConstInBoundsGEP1_64(e.ir.getInt8Ty(), buffer, offset);
 }
 
+bool FitsRegister(uint32_t bytes) { return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8; }
+
 Status PassArguments(Emitter& e, const Instruction& in, const std::vector<Operand>& given,
                      const BufferLayout& layout, Value* buffer) {
   if (given.size() != layout.offsets.size()) {
@@ -42,8 +44,8 @@ Status PassArguments(Emitter& e, const Instruction& in, const std::vector<Operan
       e.ir.CreateMemCpy(to, llvm::Align(1), from, llvm::Align(1), size);
       continue;
     }
+    if (!FitsRegister(size)) return e.Refuse(in, "passes an argument by register that no register holds");
     Type t = size == 1 ? Type::kB8 : size == 2 ? Type::kB16 : size == 4 ? Type::kB32 : Type::kB64;
-    if (size > 8) return e.Refuse(in, "passes a large argument by register");
     TRY(Value * v, e.Read(in, given[i], t));
     e.ir.CreateAlignedStore(v, to, llvm::Align(1));
   }
@@ -64,24 +66,25 @@ Status TakeReturns(Emitter& e, const Instruction& in, const std::vector<Operand>
       e.ir.CreateMemCpy(to, llvm::Align(1), from, llvm::Align(1), size);
       continue;
     }
-    if (size > 8) return e.Refuse(in, "takes a large result in a register");
+    if (!FitsRegister(size)) return e.Refuse(in, "takes a result in a register that no register holds");
     TRY(e.Write(in, given[i], e.ir.CreateAlignedLoad(e.Int(size * 8), from, llvm::Align(1))));
   }
   return {};
 }
 
-/// Functions that every CUDA program may call without defining them. nullopt: none of them.
+/// Functions that every CUDA program may call without defining them. False: none of them.
 Result<bool> CallSystem(Emitter& e, const Instruction& in, const ptx::Function& callee, Value* args,
                         Value* returns, const FunctionLayout& layout) {
   auto arg = [&](size_t i, unsigned bits) {
     return e.ir.CreateAlignedLoad(e.Int(bits), At(e, args, layout.params.offsets[i]), llvm::Align(1));
   };
-  if (callee.name == "vprintf" && layout.params.sizes.size() == 2 && layout.returns.sizes.size() == 1) {
+  using Sizes = std::vector<uint32_t>;
+  if (callee.name == "vprintf" && layout.params.sizes == Sizes{8, 8} && layout.returns.sizes == Sizes{4}) {
     Value* n = e.CallRuntime("cuplex_vprintf", e.Int(32), {e.context(), e.lane(), arg(0, 64), arg(1, 64)});
     e.ir.CreateAlignedStore(n, At(e, returns, 0), llvm::Align(1));
     return true;
   }
-  if (callee.name == "__assertfail" && layout.params.sizes.size() == 5) {
+  if (callee.name == "__assertfail" && layout.params.sizes == Sizes{8, 8, 4, 8, 8}) {
     e.CallRuntime("cuplex_assert_failed", e.ir.getVoidTy(),
                   {e.context(), e.lane(), arg(0, 64), arg(1, 64), arg(2, 32), arg(3, 64)});
     e.ir.CreateUnreachable();
@@ -101,6 +104,13 @@ Status CallIndirect(Emitter& e, const Instruction& in, const ptx::CallShape& cal
     if (candidates.empty()) return e.Refuse(in, "calls through an empty table");
     params = e.build.layout.functions[candidates[0]].params;
     returns = e.build.layout.functions[candidates[0]].returns;
+    for (uint32_t i : candidates) {
+      const FunctionLayout& f = e.build.layout.functions[i];
+      if (module.functions[i].entry || !module.functions[i].has_body || f.params != params ||
+          f.returns != returns) {
+        return e.Refuse(in, "calls through a table of functions that differ in their parameters");
+      }
+    }
   } else {
     const ptx::Prototype& p = e.function().prototypes[call.prototype->id];
     params = LayoutOfBuffer(p.parameters);

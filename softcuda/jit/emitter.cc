@@ -201,7 +201,7 @@ Status Emitter::EmitBody() {
       BasicBlock* next = LabelBlock(s.index);
       ir.CreateBr(next);
       ir.SetInsertPoint(next);
-      checked_.clear();
+      ForgetChecks();
     } else if (s.kind == ptx::StatementKind::kInstruction) {
       TRY(EmitInstruction(f.fn->instructions[s.index]));
     }
@@ -314,9 +314,9 @@ Status Emitter::InlineCall(const Instruction& in, uint32_t callee, Value* args, 
   Frame* caller = frame_;
   frame_ = frame.get();
   frames_.push_back(std::move(frame));
-  checked_.clear();
+  ForgetChecks();
   TRY(EmitBody());
-  checked_.clear();
+  ForgetChecks();
   ir.SetInsertPoint(frame_->end);
   local_top_ = frame_->local_base;
   frame_ = caller;

@@ -146,9 +146,20 @@ class Emitter {
   Extent ExtentAround(const ptx::Instruction& in, uint32_t reg, int64_t offset, unsigned bytes) const;
   Value* CheckedPointer(const ptx::Instruction& in, Value* base, uint32_t reg, int64_t offset,
                         unsigned bytes);
-  Value* BoundedOffset(Value* offset, Value* limit, Value* base, unsigned bytes, unsigned zone);
+  /// A state space whose addresses are offsets: its number in the fault zone, where it starts, its bytes.
+  struct Bounds {
+    unsigned zone = 0;
+    Value* base = nullptr;
+    Value* limit = nullptr;
+  };
+  Value* BoundedPointer(const ptx::Instruction& in, Bounds bounds, Value* origin, uint32_t reg,
+                        int64_t offset, unsigned bytes);
   Result<Value*> SharedOffset(const ptx::Instruction& in, uint32_t scope, const ptx::Operand& op);
   void ForgetChecks(const ptx::Instruction& in);
+  void ForgetChecks() {
+    checked_.clear();
+    bounded_.clear();
+  }
   uint32_t RecordPlace(Frame& frame, uint32_t reg);
   Status BeginLoop();
   Status BeginStep();
@@ -174,7 +185,10 @@ class Emitter {
   uint64_t local_top_ = 0;        // bytes of local memory the frames on the way take
   Value* local_start_ = nullptr;  // kDevice: where its local frame starts
   llvm::MDNode* own_scope_ = nullptr;
-  std::map<uint32_t, Extent> checked_;  // by register of the innermost frame, on this straight line of code
+  // What is checked on this straight line of code, by register of the innermost frame; for bounded spaces
+  // also by zone, and with the address that offset zero from the register has.
+  std::map<uint32_t, Extent> checked_;
+  std::map<std::pair<unsigned, uint32_t>, std::pair<Extent, Value*>> bounded_;
 };
 
 /// One PTX function on its way: the root, or one inlined.

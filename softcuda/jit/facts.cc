@@ -8,6 +8,11 @@
 namespace cuplex::softcuda {
 namespace {
 
+// Registers times blocks of one function: bits of memory that liveness takes.
+constexpr uint64_t kMostLiveness = uint64_t{1} << 32;
+// Functions of one module; what follows looks at all pairs of them.
+constexpr size_t kMostFunctions = 20000;
+
 using ptx::Instruction;
 using ptx::Mod;
 using ptx::Opcode;
@@ -273,6 +278,10 @@ RegisterSet FunctionFacts::LiveAfter(uint32_t instruction) const {
 }
 
 Result<std::vector<FunctionFacts>> GatherFacts(const ptx::Module& module) {
+  if (module.functions.size() > kMostFunctions) {
+    return Fail(Blame::kUnsupported, "the module has {} functions; softcuda compiles {}",
+                module.functions.size(), kMostFunctions);
+  }
   std::vector<FunctionFacts> all(module.functions.size());
   for (size_t i = 0; i < all.size(); ++i) {
     FunctionFacts& f = all[i];
@@ -280,6 +289,11 @@ Result<std::vector<FunctionFacts>> GatherFacts(const ptx::Module& module) {
     f.function = &fn;
     if (!fn.has_body) continue;
     BuildBlocks(f);
+    if (uint64_t{fn.register_count} * f.blocks.size() > kMostLiveness) {
+      return Fail(Blame::kUnsupported,
+                  "line {}: function `{}` has {} registers and {} blocks, more than softcuda compiles",
+                  fn.place.line, fn.name, fn.register_count, f.blocks.size());
+    }
     FindLiveness(f);
     FindSpins(f);
     f.waits_itself = WaitsItself(f);

@@ -67,6 +67,12 @@ Status EmitMov(Emitter& e, const Instruction& in) {
   const Operand& to = in.operands[0];
   const Operand& from = in.operands[1];
   unsigned bits = ptx::BitsOf(t);
+  for (const Operand& op : in.operands) {
+    if (op.kind != OperandKind::kVector) continue;
+    size_t n = op.parts.size();
+    if ((n != 2 && n != 4) || bits / n < 8)
+      return e.Refuse(in, "packs or unpacks in a way that PTX does not have");
+  }
   if (from.kind == OperandKind::kVector) {  // pack, the first part lowest
     unsigned part = bits / static_cast<unsigned>(from.parts.size());
     Value* v = llvm::ConstantInt::get(e.Int(bits), 0);

@@ -39,10 +39,10 @@ void PassOn(int number, siginfo_t* info, void* context) {
 [[noreturn]] void FaultOfOffset(Running& running, uintptr_t at) {
   uint64_t offset = at % AddressWindow::kZoneBytes;
   const BlockContext& b = *running.block;
-  uint64_t base = b.shared, limit = b.shared_bytes;
-  if (at / AddressWindow::kZoneBytes == 1) base = running.lane->local, limit = b.local_bytes;
-  if (at / AddressWindow::kZoneBytes == 2) base = b.params, limit = kParamWindow;
-  if (offset < limit) RaiseFault(running, Fault::Kind::kMisalignedAddress, base + offset, "");
+  uint64_t zone = at % AddressWindow::kMisalignedZones / AddressWindow::kZoneBytes;
+  uint64_t base = zone == 0 ? b.shared : zone == 1 ? running.lane->local : b.params;
+  if (at >= AddressWindow::kMisalignedZones)
+    RaiseFault(running, Fault::Kind::kMisalignedAddress, base + offset, "");
   RaiseFault(running, Fault::Kind::kIllegalAddress, base + offset,
              "outside of the shared, local or parameter memory there is");
 }

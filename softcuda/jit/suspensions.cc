@@ -96,7 +96,7 @@ Value* Emitter::RegisterSlot(Frame& frame, uint32_t reg) {
 }
 
 Status Emitter::Suspend(const Instruction& in, Step step) {
-  checked_.clear();
+  ForgetChecks();
   uint32_t id = ++resume_points_;
   std::vector<std::pair<Frame*, uint32_t>> saved;
   if (!resident_) {
