@@ -10,6 +10,11 @@ Thread& Thread::Here() {
 }
 
 Thread::~Thread() {
+  if (!RunningDriver()) {
+    // A child after fork: what the references point to is frozen, perhaps in the middle of a change.
+    new std::pair(std::move(contexts), std::move(streams));
+    return;
+  }
   for (auto& own : streams) own.context->RetireStream(own.stream.get());
 }
 

@@ -77,8 +77,12 @@ bool Context::RetireEvent(Event* event) {
 }
 
 void Context::PruneStreams() {
-  std::erase_if(streams_, [](const Ref<Stream>& stream) {
-    return !HandleTable<Stream>::IsLive(stream.get()) && stream->Idle();
+  std::erase_if(streams_, [this](const Ref<Stream>& stream) {
+    if (HandleTable<Stream>::IsLive(stream.get()) || !stream->Idle()) return false;
+    if (stream->workspace) {
+      (void)driver.memory.Free(stream->workspace, 1u << static_cast<unsigned>(Block::Kind::kModule));
+    }
+    return true;
   });
 }
 

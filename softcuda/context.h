@@ -59,7 +59,6 @@ class Context {
 
   std::vector<Ref<LoadedModule>> modules;
   std::array<size_t, CU_LIMIT_MAX> limits;
-  CUdeviceptr grid_workspace = 0;  // for cooperative launches; 0 until the first
 
  private:
   friend class Submission;

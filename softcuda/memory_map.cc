@@ -16,13 +16,21 @@ namespace {
 
 constexpr size_t kHugeFrom = size_t{4} << 20;  // from here on blocks lie so that huge pages can back them
 constexpr size_t kPiece = size_t{4} << 20;     // bytes copied before others may change the map
-constexpr size_t kGuard = kPage;               // addresses left free after a block
+// Addresses left free after a block. Small ones lie side by side: the kernel then sees one mapping, of which
+// a process can have a limited number.
+size_t GuardOf(size_t mapped) { return mapped >= size_t{64} << 10 ? kPage : 0; }
 
 size_t PagesOf(size_t bytes) { return (bytes + kPage - 1) & ~(kPage - 1); }
 
-void Unback(uintptr_t base, size_t size) {
-  mmap(reinterpret_cast<void*>(base), size, PROT_NONE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+// Takes the memory away and leaves the addresses reserved. False where the kernel cannot, being at its limit
+// of mappings: then the memory is gone all the same, but the addresses do not fault and must not be used
+// again.
+bool Unback(uintptr_t base, size_t size) {
+  void* got = mmap(reinterpret_cast<void*>(base), size, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (got != MAP_FAILED) return true;
+  madvise(reinterpret_cast<void*>(base), size, MADV_DONTNEED);
+  return false;
 }
 
 // The bytes from the first to the last that the box touches; false where they do not fit the address space.
@@ -69,14 +77,13 @@ CUresult MemoryMap::Allocate(Block want, uintptr_t* base) {
     return code;
   };
   if (want.context->dead()) return fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  auto at = in_host_range ? addresses.TakeLow(want.mapped + kGuard, alignment)
-                          : addresses.TakeHigh(want.mapped + kGuard, alignment);
+  size_t taken = want.mapped + GuardOf(want.mapped);
+  auto at = in_host_range ? addresses.TakeLow(taken, alignment) : addresses.TakeHigh(taken, alignment);
   if (!at) return fail(CUDA_ERROR_OUT_OF_MEMORY);
   void* got = mmap(reinterpret_cast<void*>(*at), want.mapped, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   if (got == MAP_FAILED) {
-    Unback(*at, want.mapped);
-    addresses.Give(*at, want.mapped + kGuard);
+    if (Unback(*at, want.mapped)) addresses.Give(*at, taken);
     return fail(CUDA_ERROR_OUT_OF_MEMORY);
   }
   if (huge) madvise(got, want.mapped, MADV_HUGEPAGE);
@@ -92,9 +99,11 @@ void MemoryMap::Remove(std::map<uintptr_t, Block>::iterator it) {
   if (block.kind == Block::Kind::kRegistered) {
     driver_.window->ForgetHostRange(block.base);
   } else {
-    Unback(block.base, block.mapped);
     bool in_host_range = driver_.window->host().Contains(block.base);
-    (in_host_range ? host_addresses_ : device_addresses_).Give(block.base, block.mapped + kGuard);
+    if (Unback(block.base, block.mapped)) {
+      (in_host_range ? host_addresses_ : device_addresses_)
+          .Give(block.base, block.mapped + GuardOf(block.mapped));
+    }
   }
   if (block.charged()) block.device->Refund(block.mapped);
   if (block.pool) block.pool->Remove(block.mapped);

@@ -43,6 +43,8 @@ class Stream {
   // Guarded by the context's lock: what has been waited for already.
   uint64_t legacy_waited_for = 0;  // operations of this stream that the legacy stream waits for
   uint64_t waited_for_legacy = 0;  // operations of the legacy stream that this one waits for
+  // Likewise: where cooperative grids of this stream keep their barrier; 0 until the first.
+  uintptr_t workspace = 0;
 
   uint64_t submitted() const { return queue_.pushed(); }
   uint64_t completed() const { return completed_.load(std::memory_order_acquire); }

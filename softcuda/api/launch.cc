@@ -128,13 +128,9 @@ CUresult ReadParams(const KernelInfo& info, void** params, void** extra, Grid* g
   return CUDA_SUCCESS;
 }
 
-// Memory for the barrier of cooperative grids, one for the context: grids of one stream follow one another,
-// and across streams cooperative grids are made to by the caller.
-CUresult Workspace(Context& context, CUdeviceptr* workspace) {
-  {
-    std::lock_guard guard(context.lock);
-    if ((*workspace = context.grid_workspace)) return CUDA_SUCCESS;
-  }
+// Gives the stream memory for the barrier of its cooperative grids, which follow one another, so one is
+// enough.
+CUresult MakeWorkspace(Context& context, Stream& stream) {
   Block want;
   want.kind = Block::Kind::kModule;
   want.size = kPage;
@@ -143,13 +139,13 @@ CUresult Workspace(Context& context, CUdeviceptr* workspace) {
   uintptr_t base;
   if (CUresult failed = context.driver.memory.Allocate(std::move(want), &base)) return failed;
   std::lock_guard guard(context.lock);
-  if (context.grid_workspace) {
-    (void)context.driver.memory.Free(base, 1u << static_cast<unsigned>(Block::Kind::kModule));
+  bool live = HandleTable<Stream>::IsLive(&stream);
+  if (live && !stream.workspace) {
+    stream.workspace = base;
   } else {
-    context.grid_workspace = base;
+    (void)context.driver.memory.Free(base, 1u << static_cast<unsigned>(Block::Kind::kModule));
   }
-  *workspace = context.grid_workspace;
-  return CUDA_SUCCESS;
+  return live ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult LaunchGrid(CUfunction handle, const Shape& shape, CUstream stream, void** params, void** extra,
@@ -172,17 +168,19 @@ CUresult LaunchGrid(CUfunction handle, const Shape& shape, CUstream stream, void
           function = kernel->FunctionIn(current.driver.functions, context);
         }
       }
-      if (!function || !function->prepared() || (cooperative && !grid.workspace)) {
+      if (!function || !function->prepared() || (cooperative && !submission.stream().workspace)) {
+        Ref<Stream> target = HandleTable<Stream>::Share(&submission.stream());
         submission.Release();
         if (CUresult failed = FindFunction(context, handle, &found)) return failed;
         if (CUresult failed = found->Prepare()) return failed;
         if (cooperative) {
-          if (CUresult failed = Workspace(context, &grid.workspace)) return failed;
+          if (CUresult failed = MakeWorkspace(context, *target)) return failed;
         }
         continue;
       }
       if (CUresult wrong = CheckAgainst(*function, shape)) return wrong;
       if (cooperative) {
+        grid.workspace = submission.stream().workspace;
         uint32_t threads = shape.block[0] * shape.block[1] * shape.block[2];
         uint64_t blocks = uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
         if (blocks >

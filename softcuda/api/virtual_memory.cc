@@ -1,6 +1,8 @@
 // Virtual memory: addresses without memory, memory without addresses, and mapping the one to the other.
 #include <fcntl.h>
 
+#include <algorithm>
+
 #include "base/unique_fd.h"
 #include "softcuda/exports.h"
 
@@ -90,10 +92,10 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* des
         return CUDA_ERROR_INVALID_VALUE;
       }
     }
-    for (size_t i = 0; i < count; ++i) {
-      if (CUresult failed = driver.memory.SetAccess(ptr, size, desc[i].flags)) return failed;
-    }
-    return CUDA_SUCCESS;
+    // All devices live in this process, where memory has one protection: the widest that was asked for.
+    CUmemAccess_flags widest = desc[0].flags;
+    for (size_t i = 1; i < count; ++i) widest = std::max(widest, desc[i].flags);
+    return driver.memory.SetAccess(ptr, size, widest);
   });
 }
 
