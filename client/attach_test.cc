@@ -60,6 +60,8 @@ TEST_F(AttachTest, SeesTheDevicesOfTheWelcome) {
   EXPECT_EQ(major * 10 + minor, 121);
   EXPECT_EQ(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0), CUDA_SUCCESS);
   EXPECT_EQ(value, 7);
+  EXPECT_EQ(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 0), CUDA_SUCCESS);
+  EXPECT_EQ(value, 0);  // the device has it, and the client does not carry it
   EXPECT_EQ(cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(9999), 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuDriverGetVersion(&version), CUDA_SUCCESS);
   EXPECT_EQ(version, 12090);

@@ -1,7 +1,8 @@
 """Holds a built libcuda.so.1 against the description of the driver API: exports_test.py LIBRARY SPEC [NVIDIA'S STUB]
 
-Every call and twin of the description is exported and nothing else is but the mark of a client, the library is called libcuda.so.1, stays loaded, and
-needs nothing that a program with glibc does not have. Where NVIDIA's stub is given, the names are held against that one too.
+Every call and twin of the description is exported and nothing else is but the mark of a client, the library is called
+libcuda.so.1, stays loaded, and needs nothing that a program with glibc does not have. Where NVIDIA's stub is given, the names
+are held against that one too.
 """
 
 import pathlib

@@ -39,6 +39,7 @@ flatbuffers::Offset<wire::Device> WriteDevice(flatbuffers::FlatBufferBuilder& b,
       {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
       {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 7},
       {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
+      {CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 1},
   };
   const std::vector<uint8_t> uuid = {1, 2,  3,  4,  5,  6,  7,  8,
                                      9, 10, 11, 12, 13, 14, 15, static_cast<uint8_t>(n)};
