@@ -44,12 +44,13 @@ CUresult Zero(const DriverTable& cu, CUcontext context, uint64_t base, uint64_t 
 }  // namespace
 
 Result<Piece> MapPiece(const DriverTable& cu, const Device& device, uint64_t base, uint64_t bytes,
-                       CUcontext zero_in) {
+                       CUcontext zero_in, bool* kept) {
+  *kept = false;
   Piece piece{base, bytes, 0};
   const CUmemAllocationProp prop = PhysicalOn(device);
   CUPLEX_TRY_DRIVER(cu, cuMemCreate, &piece.handle, bytes, &prop, 0);
   if (CUresult code = cu.cuMemMap(base, bytes, 0, piece.handle, 0)) {
-    cu.cuMemRelease(piece.handle);
+    *kept = cu.cuMemRelease(piece.handle) != CUDA_SUCCESS;
     return DriverError("cuMemMap", code);
   }
   CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, device.handle}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -60,7 +61,7 @@ Result<Piece> MapPiece(const DriverTable& cu, const Device& device, uint64_t bas
     code = Zero(cu, zero_in, base, bytes);
   }
   if (code) {
-    (void)UnmapPiece(cu, piece);
+    *kept = !UnmapPiece(cu, piece).ok();
     return DriverError(step, code);
   }
   return piece;

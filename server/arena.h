@@ -49,9 +49,10 @@ struct Piece {
 
 /// Makes memory of `bytes` (whole granules) and maps it at `base` in an arena. Where `zero_in` is a context,
 /// it is filled with zeros there before anyone can see it. Where a step fails, those before it are taken
-/// back.
+/// back; `kept` says that the driver would not, and then addresses and memory stay counted as with
+/// UnmapPiece.
 Result<Piece> MapPiece(const DriverTable& cu, const Device& device, uint64_t base, uint64_t bytes,
-                       CUcontext zero_in);
+                       CUcontext zero_in, bool* kept);
 
 /// Unmaps a piece and gives its memory back. An error leaves the memory with the driver: whoever counts
 /// memory must go on counting it.

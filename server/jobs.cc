@@ -56,6 +56,7 @@ bool JobsInline::RunDone() {
   auto [work, done] = std::move(waiting_.front());
   waiting_.pop_front();
   work();
+  after_work_();
   done();
   return true;
 }

@@ -50,10 +50,13 @@ class JobThreads final : public Jobs {
 /// No threads: work is done when RunDone is called. For tests.
 class JobsInline final : public Jobs {
  public:
+  /// `after_work` is called between the two, on the thread that then has what work left behind.
+  explicit JobsInline(Step after_work) : after_work_(std::move(after_work)) {}
   void Post(Step work, Step done) override { waiting_.push_back({std::move(work), std::move(done)}); }
   bool RunDone() override;
 
  private:
+  Step after_work_;
   std::deque<std::pair<Step, Step>> waiting_;
 };
 

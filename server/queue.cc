@@ -175,7 +175,6 @@ bool DeviceQueue::Poll() {
 }
 
 void DeviceQueue::Settle() {
-  unsettled_ = false;
   const int64_t now = clock_.NowNs();
   int64_t until = INT64_MAX;
   std::vector<DeviceTime::Interval> still;
@@ -202,6 +201,7 @@ void DeviceQueue::Settle() {
     turns_.Refund(id, runner->advanced_ns - left);
     runner->advanced_ns = left;
   }
+  unsettled_ = time_.HasUnsettled();
 }
 
 void DeviceQueue::Arm(CUhostFn wake, void* data) {

@@ -40,6 +40,8 @@ class CurrentContext {
     now_ = code ? nullptr : context;
     return code;
   }
+  /// Somebody else has set this thread's context.
+  void Lost() { now_ = nullptr; }
   /// Before `context` is destroyed.
   void Leave(CUcontext context) {
     if (context != now_) return;

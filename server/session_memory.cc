@@ -75,17 +75,18 @@ void Session::MapForAllocation(uint32_t slot, uint32_t number, uint64_t bytes, u
     return Answer(slot, CUDA_ERROR_OUT_OF_MEMORY, wire::cuMemAlloc_v2Reply{});
   }
   auto made = std::make_shared<Result<Piece>>(Piece{});
+  auto kept = std::make_shared<bool>(false);
   Post(
       false,
-      [made, base = *base, mapped, &device, &cu = house_.cu, zero = house_.zero_in[d]] {
-        *made = MapPiece(cu, device, base, mapped, zero);
+      [made, kept, base = *base, mapped, &device, &cu = house_.cu, zero = house_.zero_in[d]] {
+        *made = MapPiece(cu, device, base, mapped, zero, kept.get());
       },
-      [this, made, slot, number, bytes, mapped, base = *base, &holding, &device] {
+      [this, made, kept, slot, number, bytes, mapped, base = *base, &holding, &device] {
         wire::cuMemAlloc_v2Reply reply{};
         if (!made->ok()) {
           Log().warn("No memory for process {} ({}): {}", client_.peer.pid, tenant_.name,
                      made->error().sentence);
-          ReturnPiece(holding, {base, mapped, 0}, true);
+          ReturnPiece(holding, {base, mapped, 0}, !*kept);
           if (CodeOf(made->error()) == CUDA_ERROR_OUT_OF_MEMORY) holding.counters().out_of_memory.Add();
           return Answer(slot, CodeOf(made->error()), reply);
         }

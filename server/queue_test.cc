@@ -1,0 +1,130 @@
+#include "server/queue.h"
+
+#include "server/test_house.h"
+
+namespace cuplex::server {
+namespace {
+
+constexpr Handle kModule = MakeHandle(20, 0), kKernel = MakeHandle(21, 0);
+const std::string kImage =
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry kernel(.param .u64 a, .param .u32 "
+    "b)\n{\n  ret;\n}\n";
+
+class QueueTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (TestClient* client : {&a_, &b_}) {
+      ASSERT_EQ(client->Begin(1), CUDA_SUCCESS);
+      ASSERT_EQ(client->Load(kImage, kModule, kKernel), CUDA_SUCCESS);
+    }
+    test_.driver.log.clear();
+  }
+  void TearDown() override { EXPECT_TRUE(a_.HangUp() && b_.HangUp()); }
+  size_t Launched() const {
+    return static_cast<size_t>(std::count_if(test_.driver.log.begin(), test_.driver.log.end(),
+                                             [](const auto& line) { return line.starts_with("launch"); }));
+  }
+  static metrics::TenantDeviceCounters& Of(Tenant& tenant) { return tenant.holdings[0]->counters(); }
+
+  TestHouse test_;
+  Tenant& one_ = test_.AddTenant("a", 64 * kMiB);
+  Tenant& two_ = test_.AddTenant("b", 64 * kMiB);
+  TestClient a_{test_, one_}, b_{test_, two_};
+};
+
+TEST_F(QueueTest, ALoneTenantIsChargedWhatItsKernelsTook) {
+  test_.driver.kernel_ns = 700;
+  for (int i = 0; i < 1000; ++i) a_.Launch(kKernel, kLegacyStream, 1 + i % 3);
+  EXPECT_EQ(a_.Synchronize(), CUDA_SUCCESS);
+  uint64_t expected = 0;
+  for (int i = 0; i < 1000; ++i) expected += 700 * (1 + i % 3);
+  EXPECT_NEAR(static_cast<double>(Of(one_).device_ns.value()), static_cast<double>(expected), 100);
+  EXPECT_EQ(Of(one_).launches.value(), 1000u);
+  EXPECT_EQ(Of(two_).device_ns.value(), 0u);
+}
+
+TEST_F(QueueTest, ALoneTenantRunsFarAheadAndTwoDoNot) {
+  test_.driver.kernel_ns = 1000;
+  for (int i = 0; i < 200; ++i) a_.Launch(kKernel, kLegacyStream);
+  EXPECT_EQ(a_.Synchronize(), CUDA_SUCCESS);  // now its kernels are known to be short
+  test_.driver.log.clear();
+  test_.driver.Hold();
+  for (int i = 0; i < 2000; ++i) a_.Launch(kKernel, kLegacyStream);
+  test_.Settle();
+  EXPECT_GT(Launched(), 10u * kTurnOperations) << "no bubble where nobody else wants the device";
+  test_.driver.Release();
+  test_.Settle();
+  EXPECT_EQ(Launched(), 2000u);
+
+  test_.driver.log.clear();
+  test_.driver.Hold();
+  for (int i = 0; i < 500; ++i) {
+    a_.Launch(kKernel, kLegacyStream);
+    b_.Launch(kKernel, kLegacyStream);
+  }
+  test_.Settle();
+  EXPECT_LE(Launched(), static_cast<size_t>(kSharedTurns) * kTurnOperations);
+  EXPECT_GT(Launched(), 0u);
+  test_.driver.Release();
+  test_.Settle();
+  EXPECT_EQ(Launched(), 1000u);
+}
+
+// One tenant's kernels are ten times as long as the other's: both get the same time, not the same turns.
+TEST_F(QueueTest, TenantsGetTheSameDeviceTime) {
+  test_.driver.kernel_ns = 20'000;
+  test_.driver.Hold();
+  uint64_t after_start_one = 0, after_start_two = 0;
+  for (int round = 0; round < 400; ++round) {
+    while (a_.session->queued() < 200) a_.Launch(kKernel, kLegacyStream, 10);
+    while (b_.session->queued() < 200) b_.Launch(kKernel, kLegacyStream, 1);
+    test_.driver.Finish();
+    test_.queue().Poll();
+    test_.queue().Pump();
+    if (round == 50) {
+      after_start_one = Of(one_).device_ns.value();
+      after_start_two = Of(two_).device_ns.value();
+    }
+  }
+  const double one = static_cast<double>(Of(one_).device_ns.value() - after_start_one);
+  const double two = static_cast<double>(Of(two_).device_ns.value() - after_start_two);
+  EXPECT_GT(one, 1e8);
+  EXPECT_NEAR(one / (one + two), 0.5, 0.02);
+  test_.driver.Release();
+  test_.Settle();
+}
+
+TEST_F(QueueTest, ATurnThatDoesNotEndIsChargedAsItGoes) {
+  test_.driver.Hold();
+  a_.Launch(kKernel, kLegacyStream);
+  test_.Settle();
+  test_.clock.Advance(2 * kOverdueNs);
+  test_.queue().Settle();
+  EXPECT_NEAR(static_cast<double>(Of(one_).device_ns.value()), 2.0 * kOverdueNs, 1e6);
+  // It stands in nobody's way: the other still gets its two turns.
+  for (int i = 0; i < 500; ++i) b_.Launch(kKernel, kLegacyStream);
+  test_.Settle();
+  EXPECT_GE(Launched(), 1u + 40u);
+  test_.driver.Release();
+  test_.Settle();
+  EXPECT_NEAR(static_cast<double>(Of(one_).device_ns.value()), 2.0 * kOverdueNs, 1e6) << "and not twice";
+}
+
+TEST_F(QueueTest, QueueDepthsAreCounted) {
+  test_.driver.Hold();
+  for (int i = 0; i < 500; ++i) {
+    a_.Launch(kKernel, kLegacyStream);
+    b_.Launch(kKernel, kLegacyStream);
+  }
+  test_.Settle();
+  test_.queue().CountQueued();
+  EXPECT_EQ(Of(one_).queue_depth.value(), a_.session->queued());
+  EXPECT_EQ(a_.session->queued() + b_.session->queued(), 1000 - Launched());
+  test_.driver.Release();
+  test_.Settle();
+  test_.queue().CountQueued();
+  EXPECT_EQ(Of(one_).queue_depth.value(), 0u);
+}
+
+}  // namespace
+}  // namespace cuplex::server
