@@ -242,21 +242,17 @@ Result<Value*> Emitter::ParamVariable(const Instruction& in, uint32_t variable, 
     return Refuse(
         in, fmt::format("touches bytes {}..{} of `{}`, which has {}", offset, offset + bytes, v.name, size));
   }
-  Value*& at = frame_->params[variable];
-  if (!at) {
-    if (frame_->fn->entry) {
-      for (size_t i = 0; i < frame_->fn->parameters.size(); ++i) {
-        if (frame_->fn->parameters[i].id != variable) continue;
-        llvm::IRBuilder<> top(entry_, entry_->end());
-        Value* params = ContextField(offsetof(BlockContext, params), 64);
-        top.SetInsertPoint(entry_, entry_->end());
-        at = top.CreateIntToPtr(
-            top.CreateAdd(params, I64(build.layout.functions[frame_->index].params.offsets[i])),
-            ir.getPtrTy());
-      }
+  if (frame_->fn->entry) {
+    for (size_t i = 0; i < frame_->fn->parameters.size(); ++i) {
+      if (frame_->fn->parameters[i].id != variable) continue;
+      uint64_t in_buffer =
+          build.layout.functions[frame_->index].params.offsets[i] + static_cast<uint64_t>(offset);
+      Value* params = ContextField(offsetof(BlockContext, params), 64);
+      return ir.CreateIntToPtr(ir.CreateAdd(params, I64(in_buffer)), ir.getPtrTy());
     }
-    if (!at) at = Scratch(size, v.Alignment());
   }
+  Value*& at = frame_->params[variable];
+  if (!at) at = Scratch(size, v.Alignment());
   return ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), at, static_cast<uint64_t>(offset));
 }
 

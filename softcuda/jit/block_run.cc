@@ -14,17 +14,26 @@ void BlockRun::Begin(StepCode code, const BlockContext& context, std::byte* lane
   lane_bytes_ = lane_bytes;
   live_ = context.threads;
   warps_ = (context.threads + kWarpSize - 1) / kWarpSize;
-  uint32_t x = 0, y = 0, z = 0;
-  for (uint32_t t = 0; t < context.threads; ++t) {
-    auto* lane = new (lanes + size_t{t} * lane_bytes) Lane;
-    lane->linear = t;
-    lane->tid[0] = x;
-    lane->tid[1] = y;
-    lane->tid[2] = z;
-    lane->local = local + size_t{t} * context.local_bytes;
-    if (++x == context.ntid[0]) {
-      x = 0;
-      if (++y == context.ntid[1]) y = 0, ++z;
+  Prepared now{
+      lanes, lane_bytes, local, context.local_bytes, {context.ntid[0], context.ntid[1], context.ntid[2]}};
+  if (now == prepared_) {  // the block before had the same threads in the same place
+    for (uint32_t t = 0; t < context.threads; ++t) {
+      reinterpret_cast<Lane*>(lanes + size_t{t} * lane_bytes)->resume = 0;
+    }
+  } else {
+    prepared_ = now;
+    uint32_t x = 0, y = 0, z = 0;
+    for (uint32_t t = 0; t < context.threads; ++t) {
+      auto* lane = new (lanes + size_t{t} * lane_bytes) Lane;
+      lane->linear = t;
+      lane->tid[0] = x;
+      lane->tid[1] = y;
+      lane->tid[2] = z;
+      lane->local = local + size_t{t} * context.local_bytes;
+      if (++x == context.ntid[0]) {
+        x = 0;
+        if (++y == context.ntid[1]) y = 0, ++z;
+      }
     }
   }
   for (uint32_t w = 0; w < warps_; ++w) {

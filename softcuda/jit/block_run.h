@@ -38,6 +38,16 @@ class BlockRun {
     std::array<uint32_t, kBarriers> arrived = {};  // by bar.arrive, and gone on
   };
 
+  /// What the fixed fields of the records were filled in for.
+  struct Prepared {
+    const std::byte* lanes = nullptr;
+    uint32_t lane_bytes = 0;
+    uintptr_t local = 0;
+    uint32_t local_bytes = 0;
+    std::array<uint32_t, 3> ntid = {};
+    bool operator==(const Prepared&) const = default;
+  };
+
   Lane& LaneAt(uint32_t warp, uint32_t lane) {
     return *reinterpret_cast<Lane*>(lanes_ + (size_t{warp} * kWarpSize + lane) * lane_bytes_);
   }
@@ -50,6 +60,7 @@ class BlockRun {
   uint32_t WaitingAt(uint32_t w, uint32_t id);
 
   StepCode code_ = nullptr;
+  Prepared prepared_;
   BlockContext context_;
   std::byte* lanes_ = nullptr;
   uint32_t lane_bytes_ = 0;

@@ -95,11 +95,17 @@ Result<bool> CallSystem(Emitter& e, const Instruction& in, const ptx::Function& 
 }
 
 Status CallIndirect(Emitter& e, const Instruction& in, const ptx::CallShape& call) {
-  if (!call.prototype) return e.Refuse(in, "calls through a register without a prototype");
+  bool table = call.prototype && call.prototype->symbol == ptx::SymbolKind::kTable;
+  if (!call.callee->IsRegister() || !call.prototype ||
+      !(call.prototype->symbol == ptx::SymbolKind::kPrototype ||
+        (table && e.function().tables[call.prototype->id].calls))) {
+    return e.Refuse(in,
+                    "must call a function, or through a register with a prototype or a table of functions");
+  }
   std::vector<uint32_t> candidates;
   BufferLayout params, returns;
   const ptx::Module& module = e.build.module;
-  if (call.prototype->symbol == ptx::SymbolKind::kTable) {
+  if (table) {
     candidates = e.function().tables[call.prototype->id].targets;
     if (candidates.empty()) return e.Refuse(in, "calls through an empty table");
     params = e.build.layout.functions[candidates[0]].params;
@@ -171,6 +177,7 @@ Status EmitBrx(Emitter& e, const Instruction& in) {
   }
   TRY(Value * index, e.Read(in, in.operands[0], Type::kB32));
   const ptx::Table& table = e.function().tables[in.operands[1].id];
+  if (table.calls) return e.Refuse(in, "needs an index and a table of labels");
   llvm::BasicBlock* lost = e.NewBlock("bad.index");
   llvm::SwitchInst* choose = e.ir.CreateSwitch(index, lost, static_cast<unsigned>(table.targets.size()));
   for (size_t i = 0; i < table.targets.size(); ++i) {

@@ -69,7 +69,9 @@ Emitter::Emitter(Build& b, uint32_t function, Shape shape, llvm::Function* llvm_
     : ir(b.llvm.getContext()), build(b), shape_(shape), root_(function), fn_(llvm_function) {
   context_ = fn_->getArg(0);
   lane_ = fn_->getArg(1);
-  fn_->addParamAttr(0, llvm::Attribute::NoUndef);
+  // Their fields may be read early, out of a loop or before a branch.
+  fn_->addDereferenceableParamAttr(0, sizeof(BlockContext));
+  fn_->addDereferenceableParamAttr(1, sizeof(Lane));
   entry_ = BasicBlock::Create(b.llvm.getContext(), "entry", fn_);
   // Own memory and program memory never overlap: contexts and records lie outside the window.
   llvm::MDBuilder md(b.llvm.getContext());
@@ -111,6 +113,7 @@ Status Emitter::Emit() {
   }
   if (shape_ == Shape::kLoop) {
     Value* n[3];
+    ir.SetInsertPoint(entry_);
     for (int i = 0; i < 3; ++i) n[i] = ContextField(offsetof(BlockContext, ntid) + 4 * i, 32);
     BasicBlock* head[3];
     BasicBlock* latch[3] = {thread_end_, NewBlock("next.y"), NewBlock("next.z")};
@@ -147,7 +150,9 @@ Status Emitter::Emit() {
   }
   ir.SetInsertPoint(body);
   if (shape_ == Shape::kStep) {
-    Value* resume = LaneField(offsetof(Lane, resume), 32);
+    ir.SetInsertPoint(entry_);
+    Value* resume = LoadLane(offsetof(Lane, resume), 32);
+    ir.SetInsertPoint(body);
     BasicBlock* lost = NewBlock("lost");
     llvm::IRBuilder<>(lost).CreateUnreachable();
     resume_ =

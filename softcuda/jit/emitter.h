@@ -93,7 +93,7 @@ class Emitter {
   /// Whether a .param address lies in the kernel's parameters, which never change.
   bool IsKernelParameter(const ptx::Operand& operand) const;
 
-  // Fields of the context and the record. Entry values are loaded once, at the top of the function.
+  // Fields of the context and of the record, as they stay while a thread runs.
   Value* Special(const ptx::Instruction& in, ptx::Special special, ptx::Mod component);
   Value* ContextField(size_t offset, unsigned bits);
   Value* LaneField(size_t offset, unsigned bits);
@@ -170,7 +170,7 @@ class Emitter {
   llvm::Function* fn_;
   Value* context_ = nullptr;
   Value* lane_ = nullptr;
-  llvm::BasicBlock* entry_ = nullptr;       // loads of fields and allocas, ends in a branch made last
+  llvm::BasicBlock* entry_ = nullptr;       // allocas and the like, ends in a branch made last
   llvm::BasicBlock* thread_end_ = nullptr;  // where a thread that ends goes
   llvm::SwitchInst* resume_ = nullptr;
   uint32_t resume_points_ = 0;
@@ -178,7 +178,6 @@ class Emitter {
       false;  // registers live across suspensions stay in the record instead of being saved to it
   Value* carry_ = nullptr;
   Value* spin_budget_ = nullptr;
-  std::map<std::pair<int, size_t>, Value*> fields_;
   Value* tid_[3] = {};  // kLoop
   Frame* frame_ = nullptr;
   std::vector<std::unique_ptr<Frame>> frames_;

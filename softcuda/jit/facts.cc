@@ -98,7 +98,7 @@ void BuildBlocks(FunctionFacts& f) {
     }
     if (last.opcode == Opcode::kBrx) {
       for (const Operand& op : last.operands) {
-        if (op.symbol == ptx::SymbolKind::kTable) {
+        if (op.symbol == ptx::SymbolKind::kTable && !fn.tables[op.id].calls) {
           for (uint32_t label : fn.tables[op.id].targets) to(b, f.label_position[label]);
         }
       }
@@ -221,7 +221,10 @@ void FindSpins(FunctionFacts& f) {
     uint32_t c = component[i];
     if (!watches[c] || !decides[c]) continue;
     const Instruction& last = fn.instructions[f.order[b.end - 1]];
-    if (last.opcode != Opcode::kBra || last.operands.empty()) continue;
+    if (last.opcode != Opcode::kBra || last.operands.empty() ||
+        last.operands[0].symbol != ptx::SymbolKind::kLabel) {
+      continue;
+    }
     uint32_t target = f.label_position[last.operands[0].id];
     if (target < b.end && component[f.block_of[target]] == c) f.spins[f.order[b.end - 1]] = true;
   }

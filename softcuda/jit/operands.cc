@@ -17,25 +17,19 @@ using ptx::Space;
 using ptx::Type;
 
 Value* Emitter::ContextField(size_t offset, unsigned bits) {
-  Value*& v = fields_[{0, offset}];
-  if (!v) {
-    llvm::IRBuilder<> at(entry_, entry_->end());
-    auto* load = at.CreateLoad(Int(bits), at.CreateConstInBoundsGEP1_64(at.getInt8Ty(), context_, offset));
-    load->setMetadata(llvm::LLVMContext::MD_alias_scope, own_scope_);
-    v = load;
-  }
-  return v;
+  auto* load = ir.CreateLoad(Int(bits), ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), context_, offset));
+  load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(ir.getContext(), {}));
+  return load;
 }
 
 Value* Emitter::LaneField(size_t offset, unsigned bits) {
-  Value*& v = fields_[{1, offset}];
-  if (!v) {
-    llvm::IRBuilder<> at(entry_, entry_->end());
-    auto* load = at.CreateLoad(Int(bits), at.CreateConstInBoundsGEP1_64(at.getInt8Ty(), lane_, offset));
-    load->setMetadata(llvm::LLVMContext::MD_alias_scope, own_scope_);
-    v = load;
+  auto* load = ir.CreateLoad(Int(bits), ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), lane_, offset));
+  load->setMetadata(llvm::LLVMContext::MD_alias_scope, own_scope_);
+  // A stepped thread keeps its record; the record of a loop is each thread's in turn, but for `local`.
+  if (build.waits || offset == offsetof(Lane, local)) {
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(ir.getContext(), {}));
   }
-  return v;
+  return load;
 }
 
 void Emitter::StoreLane(size_t offset, Value* value, bool is_volatile) {

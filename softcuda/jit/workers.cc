@@ -320,7 +320,7 @@ void WorkersImpl::TakePart(GridRun& run, bool caller) {
   Slot resident = TakeSlot();
   const Code& code = *run.code;
   uint32_t lanes = code.waits ? run.context.threads : 1;
-  Status fits = resident->slot.Fit(lanes, code.lane_bytes, run.context.local_bytes);
+  Status fits = resident->slot.Fit(lanes, code.waits ? code.lane_bytes : 0, run.context.local_bytes);
   if (!fits.ok()) {
     std::lock_guard hold(run.lock);
     run.error = fits.error();
@@ -358,10 +358,10 @@ void WorkersImpl::Caught(GridRun& run, Running& running) {
 void WorkersImpl::RunLoops(GridRun& run, Running& running, BlockSlot& slot, bool caller) {
   BlockContext context = run.context;
   Place(run, slot, context);
-  auto* lane = new (slot.lanes()) Lane;
-  lane->local = slot.local();
+  Lane lane;
+  lane.local = slot.local();
   running.block = &context;
-  running.lane = lane;
+  running.lane = &lane;
   // Changed after the jump is set, read after it: in memory.
   volatile bool measure = caller && run.blocks > 1 && !threads_.empty();
   uint64_t block = 0, left = 0;
@@ -375,7 +375,7 @@ void WorkersImpl::RunLoops(GridRun& run, Running& running, BlockSlot& slot, bool
     running.in_code = 1;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (run.stop.load(std::memory_order_relaxed)) RaiseFault(running, Fault::Kind::kAborted, 0, "");
-    run.code->loop(&context, lane);
+    run.code->loop(&context, &lane);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     running.in_code = 0;
     if (measure) {
