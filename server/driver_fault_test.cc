@@ -47,6 +47,7 @@ void Program(TestHouse& test, TestClient& client) {
   client.Free(small);
   uint64_t free = 0, total = 0;
   (void)client.Info(&free, &total);
+  (void)client.Call(Op::cuCtxSetLimit, wire::cuCtxSetLimitArgs(kMiB, CU_LIMIT_MALLOC_HEAP_SIZE));
   client.OneWay(Op::wireModuleUnload, wire::wireModuleUnloadArgs(kModule));
   client.OneWay(Op::cuStreamDestroy_v2, wire::cuStreamDestroy_v2Args(kStream));
   (void)client.Call(Op::wireContextDestroy, wire::wireContextDestroyArgs(1));

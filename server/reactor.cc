@@ -131,7 +131,9 @@ Status Reactor::Serve(policies::Policy policy) {
   policy_ = std::move(policy);
   std::vector<Tenant*> leaving;
   house_.ledger.ForEach([&](Tenant& tenant) {
-    if (const policies::Tenant* terms = policy_.Find(tenant.name)) {
+    const policies::Tenant* terms = policy_.Find(tenant.name);
+    // One that sees other devices is another tenant, from when its last session ends on.
+    if (terms && (terms->devices == tenant.terms.devices || !tenant.sessions.empty())) {
       tenant.Take(*terms);
     } else {
       tenant.leaving = true;

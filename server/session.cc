@@ -189,6 +189,7 @@ uint64_t Session::memory_used() const {
   for (const auto& [base, allocation] : memory_.all())
     if (allocation.kind == Allocation::Kind::kPiece || allocation.kind == Allocation::Kind::kManaged)
       sum += allocation.piece.bytes;
+  for (const auto& [number, own] : contexts_) sum += own.limit_charge[0] + own.limit_charge[1];
   const_cast<HandleTable<std::unique_ptr<OwnModule>>&>(modules_).ForEach(
       [&](uint64_t, std::unique_ptr<OwnModule>& module) { sum += module->charged; });
   return sum;
@@ -350,7 +351,11 @@ void Session::DestroyContexts(std::vector<uint32_t> numbers, std::function<void(
         for (const Estate::Part& part : estate->pieces)
           ReturnPiece(*tenant_.holdings[part.device], part.piece, part.returned);
         for (const auto& [a, device] : estate->host) ReturnHost(a, device);
-        for (uint32_t number : numbers) contexts_.erase(number);
+        for (uint32_t number : numbers) {
+          const OwnContext& own = contexts_.at(number);
+          for (uint64_t charged : own.limit_charge) tenant_.holdings[own.device]->Refund(charged);
+          contexts_.erase(number);
+        }
         TellSticky();
         done(estate->result);
       });
@@ -446,7 +451,36 @@ Outcome Session::cuCtxSetLimit(const CallFrame& frame, const wire::cuCtxSetLimit
   Context* context = Live(frame.context, &why);
   if (!context) return why;
   if (CUresult code = context->Enter()) return code;
-  return house_.cu.cuCtxSetLimit(static_cast<CUlimit>(args.limit()), args.value());
+  const DriverTable& cu = house_.cu;
+  const auto limit = static_cast<CUlimit>(args.limit());
+  const bool heap = limit == CU_LIMIT_MALLOC_HEAP_SIZE;
+  if (!heap && limit != CU_LIMIT_STACK_SIZE) return cu.cuCtxSetLimit(limit, args.value());
+  // These two are memory: the heap as it is, a stack for each thread that can be resident.
+  OwnContext& own = contexts_.at(frame.context);
+  const Device& device = house_.devices[own.device];
+  uint64_t threads = 1;
+  if (!heap)
+    threads = static_cast<uint64_t>(device.Attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)) *
+              static_cast<uint64_t>(device.Attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
+  auto& first = own.first_limit[heap ? 0 : 1];
+  if (!first) {
+    size_t value = 0;
+    if (CUresult code = cu.cuCtxGetLimit(&value, limit)) return code;
+    first = value;
+  }
+  const uint64_t more = args.value() > *first ? args.value() - *first : 0;
+  if (more && threads > UINT64_MAX / more) return CUDA_ERROR_OUT_OF_MEMORY;
+  uint64_t& charged = own.limit_charge[heap ? 0 : 1];
+  const uint64_t wanted = more * threads;
+  if (wanted > charged && !context->holding().Charge(wanted - charged)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult code = cu.cuCtxSetLimit(limit, args.value());
+  if (code) {
+    if (wanted > charged) context->holding().Refund(wanted - charged);
+    return code;
+  }
+  if (wanted < charged) context->holding().Refund(charged - wanted);
+  charged = wanted;
+  return CUDA_SUCCESS;
 }
 
 Outcome Session::cuCtxGetLimit(const CallFrame& frame, const wire::cuCtxGetLimitArgs& args,

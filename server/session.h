@@ -9,6 +9,7 @@
 // the life of a session, session_*.cc its calls by subject.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <map>
@@ -137,6 +138,9 @@ class Session final : public CallHandler, public ContextOwner {
     std::unique_ptr<Context> context;  // null while it is being made
     size_t device = 0;
     bool ending = false;
+    /// Device memory that its limits take beyond what they did at first, charged: of the heap, of the stacks.
+    std::array<std::optional<uint64_t>, 2> first_limit;
+    std::array<uint64_t, 2> limit_charge{};
   };
   struct OwnStream {
     VirtualStream* stream = nullptr;
@@ -204,7 +208,7 @@ class Session final : public CallHandler, public ContextOwner {
 
   // ----------------------------------------------------------------------------------------- modules
   void LoadModule(uint32_t slot, uint32_t text_bytes, uint32_t number, uint64_t handle,
-                  ImageStore::Image image, uint64_t globals);
+                  ImageStore::Image image, std::optional<uint64_t> known);
   void AnswerModule(uint32_t slot, CUresult code, uint32_t functions, std::string text, uint32_t text_bytes);
   void UnloadJob(uint32_t number, CUmodule handle, uint64_t charged, Holding& holding);
 

@@ -335,8 +335,7 @@ bool Session::SendHostMemory(const Allocation& allocation, int fd) {
 Outcome Session::wireHostFree(const CallFrame& frame, const wire::wireHostFreeArgs& args,
                               wire::wireHostFreeReply*) {
   Allocation* found = memory_.At(args.address());
-  if (!found || !found->on_host())
-    return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+  if (!found || !found->on_host()) return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
   const Allocation allocation = *memory_.Take(args.address());
   auto done = [this, allocation, slot = frame.slot](CUresult code) {
     if (code == CUDA_ERROR_CONTEXT_IS_DESTROYED) {

@@ -23,6 +23,7 @@ std::string Text(std::span<const std::byte> bytes) {
 
 struct Loaded {
   CUresult code = CUDA_SUCCESS;
+  uint64_t taken = 0;  // device memory that is gone since, other clients' included
   CUmodule handle = nullptr;
   std::vector<CUfunction> functions;
   std::string text;
@@ -30,12 +31,16 @@ struct Loaded {
 
 void Load(const DriverTable& cu, CUcontext context, const std::string& image, Loaded& loaded) {
   loaded.code = cu.cuCtxSetCurrent(context);
+  size_t before = 0, after = 0, total = 0;
+  if (!loaded.code) loaded.code = cu.cuMemGetInfo_v2(&before, &total);
   if (!loaded.code) {
     std::string log(kMostLog, '\0');
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
     loaded.code = cu.cuModuleLoadDataEx(&loaded.handle, image.c_str(), 2, options, values);
     if (loaded.code) loaded.text = log.c_str();
+    if (!loaded.code && cu.cuMemGetInfo_v2(&after, &total) == CUDA_SUCCESS && after < before)
+      loaded.taken = before - after;
   }
   unsigned count = 0;
   // A driver that cannot list them is older than programs that ask.
@@ -84,11 +89,10 @@ Outcome Session::wireModuleLoad(const CallFrame& frame, const wire::wireModuleLo
       false, [globals, image, arch] { *globals = GlobalBytes(*image, arch); },
       [this, globals, image, slot = frame.slot, bytes = args.text_bytes(), number = frame.context,
        handle = args.module_id()] {
-        if (!globals->ok()) {
-          // The driver has the last word, and the better sentence; it also says what it took.
+        if (!globals->ok())
           Log().debug("The variables of an image are not known: {}", globals->error().sentence);
-        }
-        LoadModule(slot, bytes, number, handle, image, globals->ok() ? **globals : 0);
+        LoadModule(slot, bytes, number, handle, image,
+                   globals->ok() ? std::optional(**globals) : std::nullopt);
       });
   return Outcome::Later();
 }
@@ -104,14 +108,15 @@ void Session::AnswerModule(uint32_t slot, CUresult code, uint32_t functions, std
 }
 
 void Session::LoadModule(uint32_t slot, uint32_t text_bytes, uint32_t number, uint64_t handle,
-                         ImageStore::Image image, uint64_t globals) {
+                         ImageStore::Image image, std::optional<uint64_t> known) {
   CUresult why;
   Context* context = ending_ ? nullptr : Live(number, &why);
   if (ending_) why = CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (!context) return AnswerModule(slot, why, 0, {}, text_bytes);
+  const uint64_t globals = known.value_or(0);
   Holding& holding = context->holding();
   if (globals > holding.free() && frees_) {
-    after_frees_.push_back([=, this] { LoadModule(slot, text_bytes, number, handle, image, globals); });
+    after_frees_.push_back([=, this] { LoadModule(slot, text_bytes, number, handle, image, known); });
     return;
   }
   if (!holding.Charge(globals))
@@ -123,7 +128,7 @@ void Session::LoadModule(uint32_t slot, uint32_t text_bytes, uint32_t number, ui
   Post(
       true,
       [loaded, image, driver = context->driver(), &cu = house_.cu] { Load(cu, driver, *image, *loaded); },
-      [this, loaded, slot, text_bytes, number, handle, globals, &holding] {
+      [this, loaded, slot, text_bytes, number, handle, known, globals, &holding] {
         CUresult code = loaded->code;
         if (code) {
           holding.Refund(globals);
@@ -132,16 +137,25 @@ void Session::LoadModule(uint32_t slot, uint32_t text_bytes, uint32_t number, ui
               at->second.context->Fail(code);
           return AnswerModule(slot, code, 0, loaded->text, text_bytes);
         }
+        uint64_t charged = globals;
+        if (!known) {  // an image that only the driver can read: what it took is what it costs
+          charged = loaded->taken;
+          if (!holding.Charge(charged)) {
+            ++frees_;
+            UnloadJob(number, loaded->handle, 0, holding);
+            return AnswerModule(slot, CUDA_ERROR_OUT_OF_MEMORY, 0, {}, text_bytes);
+          }
+        }
         auto module = std::make_unique<OwnModule>();
         module->handle = loaded->handle;
         module->context = number;
-        module->charged = globals;
+        module->charged = charged;
         module->functions = std::move(loaded->functions);
         const uint32_t count = static_cast<uint32_t>(module->functions.size());
         if (!modules_.Insert(handle, std::move(module))) {
           // The handle is taken: nobody will ever name this module, so it goes again.
           ++frees_;
-          UnloadJob(number, loaded->handle, globals, holding);
+          UnloadJob(number, loaded->handle, charged, holding);
           return AnswerModule(slot, Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE), 0, {},
                               text_bytes);
         }

@@ -140,6 +140,20 @@ TEST_F(SessionTest, VariablesOfAModuleAreCharged) {
   EXPECT_EQ(client_.Alloc(6 * kMiB, &a), CUDA_SUCCESS);
 }
 
+TEST_F(SessionTest, LimitsThatAreMemoryAreCharged) {
+  auto set = [&](CUlimit limit, uint64_t value) {
+    return client_.Call(Op::cuCtxSetLimit, wire::cuCtxSetLimitArgs(value, static_cast<int>(limit)));
+  };
+  EXPECT_EQ(set(CU_LIMIT_MALLOC_HEAP_SIZE, 100 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(holding().used(), 0u);
+  EXPECT_EQ(set(CU_LIMIT_MALLOC_HEAP_SIZE, 40 * kMiB), CUDA_SUCCESS);
+  EXPECT_GT(holding().used(), 39 * kMiB);
+  EXPECT_EQ(set(CU_LIMIT_MALLOC_HEAP_SIZE, 8 * kMiB), CUDA_SUCCESS);
+  EXPECT_LE(holding().used(), 8 * kMiB);
+  EXPECT_EQ(set(CU_LIMIT_STACK_SIZE, kMiB), CUDA_ERROR_OUT_OF_MEMORY) << "for each of many threads";
+  EXPECT_EQ(set(CU_LIMIT_PRINTF_FIFO_SIZE, 100 * kMiB), CUDA_SUCCESS);
+}
+
 TEST_F(SessionTest, PinnedMemoryHasABudgetAndManagedMemoryIsTheDevices) {
   auto ask = [&](uint64_t bytes, uint32_t flags) {
     return client_.Call(Op::wireHostAlloc, wire::wireHostAllocArgs(bytes, flags));
