@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cfenv>
 #include <cmath>
@@ -373,6 +374,32 @@ TEST_F(Arithmetic, CountsAndPermutes) {
             (Words{5, 15}));
   EXPECT_EQ(Each<uint32_t>("mul24.lo.s32 %d, %a, %b;", Words{0x00ffffff}, Words{3})[0],
             static_cast<uint32_t>(-3));
+}
+
+TEST_F(Arithmetic, BytesAndHalvesOfWords) {
+  Words a = {0x01ff7f80, 0x10203040}, b = {0x02018001, 0xf0e0d0c0}, c = {5, 6};
+  auto sad = Each<uint32_t>("vabsdiff4.u32.u32.u32.add %d, %a, %b, %c;", a, b, c);
+  auto dif = Each<uint32_t>("vabsdiff4.u32.s32.s32 %d, %a, %b, %c;", a, b, c);
+  auto add = Each<uint32_t>("vadd4.s32.s32.s32.sat %d, %a, %b, %c;", a, b, c);
+  auto max = Each<uint32_t>("vmax2.s32.s32.s32 %d, %a, %b, %c;", a, b, c);
+  for (size_t i = 0; i < a.size(); ++i) {
+    uint32_t s = c[i], d = 0, p = 0, m = 0;
+    for (int k = 0; k < 32; k += 8) {
+      int x = static_cast<int8_t>(a[i] >> k), y = static_cast<int8_t>(b[i] >> k);
+      s += static_cast<uint32_t>(std::abs(static_cast<uint8_t>(x) - static_cast<uint8_t>(y)));
+      d |= (static_cast<uint32_t>(std::abs(x - y)) & 255) << k;
+      p |= (static_cast<uint32_t>(std::clamp(x + y, -128, 127)) & 255) << k;
+    }
+    for (int k = 0; k < 32; k += 16) {
+      m |= static_cast<uint32_t>(static_cast<uint16_t>(
+               std::max(static_cast<int16_t>(a[i] >> k), static_cast<int16_t>(b[i] >> k))))
+           << k;
+    }
+    EXPECT_EQ(sad[i], s);
+    EXPECT_EQ(dif[i], d);
+    EXPECT_EQ(add[i], p);
+    EXPECT_EQ(max[i], m);
+  }
 }
 
 TEST_F(Arithmetic, ComparesAndChooses) {

@@ -46,6 +46,8 @@ bool WatchesMemory(const Instruction& in) {
   switch (in.opcode) {
     case Opcode::kAtom:
       return true;
+    case Opcode::kMbarrier:
+      return in.Has(Mod::kTestWait) || in.Has(Mod::kTryWait);
     case Opcode::kLd:
       switch (in.Order()) {
         case Mod::kVolatile:

@@ -27,6 +27,10 @@ EmitFunction EmitCvt;
 EmitFunction EmitMov, EmitLd, EmitSt, EmitCvta, EmitIsspacep, EmitFence, EmitNothing;
 // atomic.cc
 EmitFunction EmitAtom;
+// async.cc
+EmitFunction EmitCp, EmitMbarrier;
+// video.cc
+EmitFunction EmitVideo;
 // control_flow.cc
 EmitFunction EmitBra, EmitBrx, EmitRet, EmitExit, EmitTrap, EmitCall, EmitNanosleep;
 // warp.cc

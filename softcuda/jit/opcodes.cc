@@ -68,8 +68,9 @@ const Mods kAtomic = {Mod::kRelaxed, Mod::kAcquire, Mod::kRelease, Mod::kAcqRel,
                       Mod::kCta,     Mod::kCluster, Mod::kGpu,     Mod::kSys,    Mod::kAnd,
                       Mod::kOr,      Mod::kXor,     Mod::kAdd,     Mod::kMin,    Mod::kMax,
                       Mod::kInc,     Mod::kDec,     Mod::kCas,     Mod::kExch,   Mod::kNoftz};
-const Mods kFences = {Mod::kCta,    Mod::kCluster, Mod::kGpu,     Mod::kSys,        Mod::kGl,    Mod::kSc,
-                      Mod::kAcqRel, Mod::kAcquire, Mod::kRelease, Mod::kProxyAlias, Mod::kProxy, Mod::kAlias};
+const Mods kFences = {Mod::kCta,   Mod::kCluster, Mod::kGpu,          Mod::kSys,     Mod::kGl,
+                      Mod::kSc,    Mod::kAcqRel,  Mod::kAcquire,      Mod::kRelease, Mod::kProxyAlias,
+                      Mod::kProxy, Mod::kAlias,   Mod::kMbarrierInit, Mod::kAsync};
 const Mods kBarriers = {Mod::kSync, Mod::kArrive, Mod::kRed, Mod::kWarp, Mod::kAligned,
                         Mod::kCta,  Mod::kPopc,   Mod::kAnd, Mod::kOr};
 const Mods kShuffle = {Mod::kSync, Mod::kUp, Mod::kDown, Mod::kBfly, Mod::kIdx};
@@ -89,6 +90,14 @@ const Mods kPrefetch = {Mod::kL1, Mod::kL2, Mod::kL2EvictLast, Mod::kL2EvictNorm
 const Mods kLogic = {Mod::kAnd, Mod::kOr, Mod::kXor};
 const Mods kDepend = {Mod::kWait, Mod::kLaunchDependents};
 
+const Mods kVideo = {Mod::kSat, Mod::kAdd};
+const Mods kCopyAsync = {Mod::kAsync,   Mod::kCa,       Mod::kCg,          Mod::kL2x64B,
+                         Mod::kL2x128B, Mod::kL2x256B,  Mod::kCommitGroup, Mod::kWaitGroup,
+                         Mod::kWaitAll, Mod::kMbarrier, Mod::kArrive,      Mod::kNoinc};
+const Mods kMemoryBarrier = {Mod::kInit,         Mod::kInval,    Mod::kArrive,  Mod::kArriveDrop,
+                             Mod::kNoComplete,   Mod::kTestWait, Mod::kTryWait, Mod::kParity,
+                             Mod::kPendingCount, Mod::kRelease,  Mod::kAcquire, Mod::kRelaxed,
+                             Mod::kCta,          Mod::kCluster};
 constexpr bool kWrites = true, kReads = false, kWaits = true;
 
 const std::vector<OpcodeRow>& Rows() {
@@ -115,6 +124,7 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kCnot, EmitNot, kWrites, false, kNothing},
         {Opcode::kCopysign, EmitCopysign, kWrites, false, kNothing},
         {Opcode::kCos, EmitMath, kWrites, false, kApprox},
+        {Opcode::kCp, EmitCp, kReads, false, kCopyAsync},
         {Opcode::kCvt, EmitCvt, kWrites, false, kConvert},
         {Opcode::kCvta, EmitCvta, kWrites, false, kTo},
         {Opcode::kDiv, EmitDiv, kWrites, false, kDivide},
@@ -137,6 +147,7 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kMadc, EmitMad, kWrites, false, kCarry},
         {Opcode::kMatch, EmitMatch, kWrites, kWaits, kMatch},
         {Opcode::kMax, EmitMinMax, kWrites, false, kMinMax},
+        {Opcode::kMbarrier, EmitMbarrier, kWrites, false, kMemoryBarrier},
         {Opcode::kMembar, EmitFence, kReads, false, kFences},
         {Opcode::kMin, EmitMinMax, kWrites, false, kMinMax},
         {Opcode::kMov, EmitMov, kWrites, false, kNothing},
@@ -175,6 +186,18 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kTanh, EmitMath, kWrites, false, kApprox},
         {Opcode::kTestp, EmitTestp, kWrites, false, kTest},
         {Opcode::kTrap, EmitTrap, kReads, false, kNothing},
+        {Opcode::kVabsdiff2, EmitVideo, kWrites, false, kVideo},
+        {Opcode::kVabsdiff4, EmitVideo, kWrites, false, kVideo},
+        {Opcode::kVadd2, EmitVideo, kWrites, false, kVideo},
+        {Opcode::kVadd4, EmitVideo, kWrites, false, kVideo},
+        {Opcode::kVavrg2, EmitVideo, kWrites, false, kVideo},
+        {Opcode::kVavrg4, EmitVideo, kWrites, false, kVideo},
+        {Opcode::kVmax2, EmitVideo, kWrites, false, kVideo},
+        {Opcode::kVmax4, EmitVideo, kWrites, false, kVideo},
+        {Opcode::kVmin2, EmitVideo, kWrites, false, kVideo},
+        {Opcode::kVmin4, EmitVideo, kWrites, false, kVideo},
+        {Opcode::kVsub2, EmitVideo, kWrites, false, kVideo},
+        {Opcode::kVsub4, EmitVideo, kWrites, false, kVideo},
         {Opcode::kVote, EmitVote, kWrites, kWaits, kVote},
         {Opcode::kXor, EmitLogic, kWrites, false, kNothing},
     };

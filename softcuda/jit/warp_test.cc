@@ -322,5 +322,54 @@ TEST_F(Warp, ManyValuesLiveAcrossManyBarriers) {
   }
 }
 
+TEST_F(Warp, BarriersInMemoryHandWorkOver) {
+  // The first warp fills a cell and arrives; the second waits for each phase by its parity.
+  Words a(64, 0);
+  auto got = Each<uint32_t>(R"(
+    .shared .align 8 .b64 full; .shared .align 8 .b64 empty; .shared .align 4 .u32 cell;
+    .reg .b32 %k, %sum, %parity; .reg .b64 %state; .reg .pred %more, %done;
+    setp.eq.u32 %p, %i, 0; @!%p bra ready;
+    mbarrier.init.shared::cta.b64 [full], 32; mbarrier.init.shared::cta.b64 [empty], 32;
+  ready:
+    bar.sync 0;
+    mov.u32 %k, 0; mov.u32 %sum, 0; mov.u32 %parity, 0;
+    setp.lt.u32 %p, %i, 32; @!%p bra consumer;
+  produce:
+    setp.eq.u32 %q, %i, 0; mad.lo.u32 %t0, %k, 10, 1; @%q st.shared.u32 [cell], %t0;
+    mbarrier.arrive.shared.b64 %state, [full];
+  wait_empty:
+    mbarrier.try_wait.parity.shared::cta.b64 %done, [empty], %parity; @!%done bra wait_empty;
+    xor.b32 %parity, %parity, 1;
+    add.u32 %k, %k, 1; setp.lt.u32 %more, %k, 5; @%more bra produce;
+    bra done;
+  consumer:
+    mbarrier.test_wait.parity.shared.b64 %done, [full], %parity; @!%done bra consumer;
+    xor.b32 %parity, %parity, 1;
+    ld.shared.u32 %t0, [cell]; add.u32 %sum, %sum, %t0;
+    mbarrier.arrive.release.cta.shared.b64 _, [empty];
+    add.u32 %k, %k, 1; setp.lt.u32 %more, %k, 5; @%more bra consumer;
+  done:
+    mov.u32 %d, %sum;)",
+                            a);
+  for (uint32_t t = 0; t < 64; ++t) EXPECT_EQ(got[t], t < 32 ? 0u : 1u + 11 + 21 + 31 + 41);
+}
+
+TEST_F(Warp, AsynchronousCopies) {
+  Words a = Values(32);
+  auto got = Each<uint32_t>(R"(
+    .shared .align 16 .b8 buffer[512];
+    ld.param.u64 %u0, [pa]; mul.wide.u32 %u1, %i, 4; add.u64 %u0, %u0, %u1;
+    mov.u32 %t0, buffer; shl.b32 %t1, %i, 2; add.u32 %t0, %t0, %t1;
+    cp.async.ca.shared.global [%t0], [%u0], 4;
+    and.b32 %t2, %i, 1; shl.b32 %t2, %t2, 1;
+    cp.async.ca.shared.global [%t0+128], [%u0], 4, %t2;
+    cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;
+    xor.b32 %t1, %t1, 124; mov.u32 %t0, buffer; add.u32 %t0, %t0, %t1; ld.shared.u32 %d, [%t0];
+    ld.shared.u32 %t1, [%t0+128]; sub.u32 %d, %d, %t1;)",
+                            a);
+  for (uint32_t t = 0; t < 32; ++t)
+    EXPECT_EQ(got[t], a[31 - t] - ((31 - t) & 1 ? a[31 - t] & 0xffff : 0)) << t;
+}
+
 }  // namespace
 }  // namespace cuplex::softcuda
