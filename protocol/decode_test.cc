@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "protocol/print.h"
+#include "protocol/uniform_call_handler.h"
 
 namespace cuplex {
 namespace {
@@ -48,67 +49,12 @@ TEST(CheckHeader, TakesGoodOnesAndNamesWhatIsWrong) {
 
 // Every call cut short at every length is refused, and none reads past what it was given (ASan watches).
 TEST(DecodeCall, RefusesHalfACall) {
-  struct Nothing : CallHandler {
-#define CUPLEX_UNEXPECTED                              \
-  override {                                           \
-    ADD_FAILURE() << "called with half its arguments"; \
-    return CUDA_SUCCESS;                               \
-  }
-    using F = const CallFrame&;
-    using S = std::span<const std::byte>;
-    Outcome wireContextCreate(F, const wire::wireContextCreateArgs&,
-                              wire::wireContextCreateReply*) CUPLEX_UNEXPECTED Outcome
-        wireContextDestroy(F, const wire::wireContextDestroyArgs&,
-                           wire::wireContextDestroyReply*) CUPLEX_UNEXPECTED Outcome
-        cuCtxSynchronize(F, const wire::cuCtxSynchronizeArgs&,
-                         wire::cuCtxSynchronizeReply*) CUPLEX_UNEXPECTED Outcome
-        cuCtxSetLimit(F, const wire::cuCtxSetLimitArgs&, wire::cuCtxSetLimitReply*) CUPLEX_UNEXPECTED Outcome
-        cuCtxGetLimit(F, const wire::cuCtxGetLimitArgs&, wire::cuCtxGetLimitReply*) CUPLEX_UNEXPECTED Outcome
-        wireImageOffer(F, const wire::wireImageOfferArgs&,
-                       wire::wireImageOfferReply*) CUPLEX_UNEXPECTED Outcome
-        wireImageWrite(F, const wire::wireImageWriteArgs&, S) CUPLEX_UNEXPECTED Outcome
-        wireModuleLoad(F, const wire::wireModuleLoadArgs&, wire::wireModuleLoadReply*,
-                       std::string*) CUPLEX_UNEXPECTED Outcome
-        wireModuleUnload(F, const wire::wireModuleUnloadArgs&) CUPLEX_UNEXPECTED Outcome
-        wireModuleFunction(F, const wire::wireModuleFunctionArgs&, S, wire::wireModuleFunctionReply*,
-                           std::string*) CUPLEX_UNEXPECTED Outcome
-        wireModuleGlobal(F, const wire::wireModuleGlobalArgs&, S,
-                         wire::wireModuleGlobalReply*) CUPLEX_UNEXPECTED Outcome
-        wireModuleFunctionName(F, const wire::wireModuleFunctionNameArgs&, wire::wireModuleFunctionNameReply*,
-                               std::string*) CUPLEX_UNEXPECTED Outcome
-        cuFuncSetAttribute(F, const wire::cuFuncSetAttributeArgs&,
-                           wire::cuFuncSetAttributeReply*) CUPLEX_UNEXPECTED Outcome
-        cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-            F, const wire::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlagsArgs&,
-            wire::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlagsReply*) CUPLEX_UNEXPECTED Outcome
-        cuMemAlloc_v2(F, const wire::cuMemAlloc_v2Args&, wire::cuMemAlloc_v2Reply*) CUPLEX_UNEXPECTED Outcome
-        cuMemFree_v2(F, const wire::cuMemFree_v2Args&) CUPLEX_UNEXPECTED Outcome
-        cuMemGetInfo_v2(F, const wire::cuMemGetInfo_v2Args&,
-                        wire::cuMemGetInfo_v2Reply*) CUPLEX_UNEXPECTED Outcome
-        wireHostAlloc(F, const wire::wireHostAllocArgs&, wire::wireHostAllocReply*) CUPLEX_UNEXPECTED Outcome
-        wireHostFree(F, const wire::wireHostFreeArgs&, wire::wireHostFreeReply*) CUPLEX_UNEXPECTED Outcome
-        wireCopy(F, const wire::wireCopyArgs&) CUPLEX_UNEXPECTED Outcome
-        wireCopyBox(F, const wire::wireCopyBoxArgs&) CUPLEX_UNEXPECTED Outcome
-        wireFill(F, const wire::wireFillArgs&) CUPLEX_UNEXPECTED Outcome
-        wireFreeAsync(F, const wire::wireFreeAsyncArgs&) CUPLEX_UNEXPECTED Outcome
-        wireStreamCreate(F, const wire::wireStreamCreateArgs&) CUPLEX_UNEXPECTED Outcome
-        cuStreamDestroy_v2(F, const wire::cuStreamDestroy_v2Args&) CUPLEX_UNEXPECTED Outcome
-        cuStreamSynchronize(F, const wire::cuStreamSynchronizeArgs&,
-                            wire::cuStreamSynchronizeReply*) CUPLEX_UNEXPECTED Outcome
-        cuStreamQuery(F, const wire::cuStreamQueryArgs&, wire::cuStreamQueryReply*) CUPLEX_UNEXPECTED Outcome
-        cuStreamWaitEvent(F, const wire::cuStreamWaitEventArgs&) CUPLEX_UNEXPECTED Outcome
-        wireHostFunc(F, const wire::wireHostFuncArgs&) CUPLEX_UNEXPECTED Outcome
-        wireHostFuncDone(F, const wire::wireHostFuncDoneArgs&) CUPLEX_UNEXPECTED Outcome
-        wireEventCreate(F, const wire::wireEventCreateArgs&) CUPLEX_UNEXPECTED Outcome
-        cuEventDestroy_v2(F, const wire::cuEventDestroy_v2Args&) CUPLEX_UNEXPECTED Outcome
-        cuEventRecord(F, const wire::cuEventRecordArgs&) CUPLEX_UNEXPECTED Outcome
-        cuEventQuery(F, const wire::cuEventQueryArgs&, wire::cuEventQueryReply*) CUPLEX_UNEXPECTED Outcome
-        cuEventSynchronize(F, const wire::cuEventSynchronizeArgs&,
-                           wire::cuEventSynchronizeReply*) CUPLEX_UNEXPECTED Outcome
-        cuEventElapsedTime_v2(F, const wire::cuEventElapsedTime_v2Args&,
-                              wire::cuEventElapsedTime_v2Reply*) CUPLEX_UNEXPECTED Outcome
-        wireLaunch(F, const wire::wireLaunchArgs&, S) CUPLEX_UNEXPECTED
-#undef CUPLEX_UNEXPECTED
+  struct Nothing : UniformCallHandler {
+    Outcome Any(const CallFrame& frame, std::span<const std::byte>, std::span<const std::byte>,
+                std::string*) override {
+      ADD_FAILURE() << frame.row->name << " was called with half its arguments";
+      return CUDA_SUCCESS;
+    }
   } nothing;
   for (const OpRow& row : kOps) {
     for (size_t bytes = 0; bytes < row.args_bytes; ++bytes) {

@@ -19,6 +19,7 @@ OUTPUTS = {
     "protocol/ops.h": wire.ops_h,
     "protocol/print.cc": wire.print_cc,
     "protocol/call_handler.h": server.call_handler_h,
+    "protocol/uniform_call_handler.h": server.uniform_call_handler_h,
     "protocol/decode.cc": server.decode_cc,
     "client/exports.cc": exports.client_cc,
     "softcuda/exports.cc": exports.softcuda_cc,

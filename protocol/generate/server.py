@@ -45,6 +45,41 @@ def call_handler_h(api):
         """, rows=rows)
 
 
+def uniform_call_handler_h(api):
+    rows = []
+    for c in api.ops():
+        into = [p.name for p in c.params if p.span and p.way == "in"] or ["{}"]
+        out = [p.name for p in c.params if p.span and p.way == "out"] or ["nullptr"]
+        rows += [f"  Outcome {c.name}(const CallFrame& frame, {_signature(c)}) override {{",
+                 f"    return Any(frame, std::as_bytes(std::span(&args, 1)), {into[0]}, {out[0]});", "  }"]
+    return block(f"""
+        {BANNER}
+        // Answers every call by one function, for tests that care for no call in particular. Data: any thread.
+        #pragma once
+
+        #include <cstddef>
+        #include <span>
+        #include <string>
+
+        #include "protocol/call_handler.h"
+
+        namespace cuplex {{
+
+        // clang-format off
+        class UniformCallHandler : public CallHandler {{
+         public:
+          /// `args` is the call's fixed part, `in` the span that came with it, `out` where its reply's span goes or null.
+          virtual Outcome Any(const CallFrame& frame, std::span<const std::byte> args, std::span<const std::byte> in,
+                              std::string* out) = 0;
+
+        @rows@
+        }};
+        // clang-format on
+
+        }}  // namespace cuplex
+        """, rows=rows)
+
+
 def decode_cc(api):
     cases = []
     for c in api.ops():
