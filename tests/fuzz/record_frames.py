@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Records the frames that real programs submit, as seeds for frames_fuzz.
+"""Records the frames that real programs submit, as seeds for frames_fuzz and for the server's decode_fuzz.
 
-    record_frames.py BUILD SEEDS_FOLDER
+    record_frames.py BUILD [FRAMES_FOLDER DECODE_FOLDER]
 
 Runs the conformance bodies and an example through a server, opens each client's segment beside it (a memfd of this user's
 own process, by /proc), and afterwards reads what its ring still holds: at most the ring's length of the last frames. Writes
 one file for each call, with up to SHAPES of its frames that differ in length, and one file with the first frames of a
-program in their order.
+program in their order. In DECODE_FOLDER each frame is led by its length and asks that the server settles behind it.
 """
 import mmap
 import os
 import pathlib
 import struct
+import subprocess
 import sys
 import time
-import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -23,6 +23,7 @@ from serving import Failure, Server  # noqa: E402
 
 SHAPES = 4
 LONGEST = 600  # bytes of a frame that is kept
+SETTLE = 0x4000  # in decode_fuzz
 HEADER = struct.Struct("<IHBBII")  # bytes op version flags slot context
 RING_BYTES = 1 << 20
 
@@ -55,7 +56,8 @@ def frames(segment):
 
 
 def record(server, command, environment):
-    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
     held = []
     while process.poll() is None:
         if not held:
@@ -67,7 +69,9 @@ def record(server, command, environment):
 
 
 def main(arguments):
-    build, folder = pathlib.Path(arguments[0]).resolve(), pathlib.Path(arguments[1])
+    build = pathlib.Path(arguments[0]).resolve()
+    folders = [pathlib.Path(argument) for argument in arguments[1:]] or [ROOT / "tests/fuzz/seeds/frames",
+                                                                         ROOT / "server/testdata/frames"]
     kept, first = {}, []
     with Server(build, str(build / "lib/libcuda-soft.so"), None, {"SOFTCUDA_MEMORY": "2GiB"}) as server:
         given = server.environment("train")
@@ -82,10 +86,12 @@ def main(arguments):
                 lengths = kept.setdefault(op, {})
                 if len(frame) <= LONGEST and len(lengths) < SHAPES:
                     lengths.setdefault(len(frame), frame)
-    for op, lengths in sorted(kept.items()):
-        (folder / f"call_{op:04x}").write_bytes(b"".join(lengths.values()))
-    (folder / "program").write_bytes(b"".join(frame for frame in first if len(frame) <= LONGEST))
-    print(f"record_frames: {len(kept)} calls in {folder}")
+    seeds = {f"call_{op:04x}": list(lengths.values()) for op, lengths in sorted(kept.items())}
+    seeds["program"] = [frame for frame in first if len(frame) <= LONGEST]
+    for name, recorded in seeds.items():
+        (folders[0] / name).write_bytes(b"".join(recorded))
+        (folders[1] / name).write_bytes(b"".join(struct.pack("<H", len(frame) | SETTLE) + frame for frame in recorded))
+    print(f"record_frames: {len(kept)} calls")
     return 0
 
 
