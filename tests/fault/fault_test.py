@@ -91,7 +91,7 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.server = Server(BUILD, str(BUILD / "lib/libcuda-soft.so"), self.policy, {"SOFTCUDA_MEMORY": self.memory})
         self.addCleanup(self.server.stop)
-        self.workers = []
+        self.workers, self.endless = [], False
         self.server.wait_until_up()
 
     def run(self, result=None):
@@ -105,7 +105,8 @@ class Case(unittest.TestCase):
             worker.__exit__()
         self.tail = self.server.tail(30)
         self.assertIsNone(self.server.process.poll(), "the server has ended")
-        self.assertEqual(self.server.await_idle(3), "", "what a dead client had is not given back")
+        if not self.endless:
+            self.assertEqual(self.server.await_idle(3), "", "what a dead client had is not given back")
 
     def worker(self, tenant, **more):
         worker = Worker(self.server, tenant, **more)
@@ -161,6 +162,45 @@ class Limits(Case):
         a.__exit__()
         self.await_used("a", 300 * MIB)
         self.assertEqual(c.numbers("info")[1], 724 * MIB)
+
+    def test_pinned_memory_has_a_limit_of_its_own(self):
+        a, c = self.worker("a"), self.worker("a")
+        code, address = a.numbers("host", 600 * MIB)
+        self.assertEqual(code, 0)
+        self.assertEqual(c.numbers("host", 600 * MIB)[0], OUT_OF_MEMORY)
+        self.assertEqual(c.numbers("alloc", 1024 * MIB)[0], 0)
+        self.assertEqual(a.ask("unhost", address), "0")
+        self.assertEqual(c.numbers("host", 600 * MIB)[0], 0)
+        c.__exit__()
+        self.await_used("a", 0)
+        self.assertEqual(a.numbers("host", 1000 * MIB)[0], 0)
+
+    def test_the_status_says_who_has_what(self):
+        a, b = self.worker("a"), self.worker("b")
+        self.assertEqual(a.numbers("alloc", 100 * MIB)[0], 0)
+        self.assertRegex(b.ask("verify", 0.2), r"ok [1-9]\d*")
+        tenants = {tenant["name"]: tenant for tenant in self.server.status()["tenants"]}
+        self.assertEqual(set(tenants), {"a", "b", "small"})
+        self.assertEqual([session["pid"] for session in tenants["a"]["sessions"]], [a.process.pid])
+        self.assertEqual(tenants["a"]["sessions"][0]["memory_used"], 100 * MIB)
+        self.assertEqual(tenants["a"]["devices"][0]["memory_used"], 100 * MIB)
+        self.assertEqual(tenants["a"]["devices"][0]["memory_limit"], 1024 * MIB)
+        self.assertGreaterEqual(tenants["b"]["devices"][0]["launches"], 3)
+        self.assertGreater(tenants["b"]["devices"][0]["device_ns"], 0)
+        self.assertEqual(tenants["a"]["devices"][0]["launches"], 0)
+        self.assertEqual(tenants["small"]["sessions"], [])
+        table = self.server.control("status").stdout
+        self.assertRegex(table, rf"a +{a.process.pid} +100\.0 ")
+
+    def test_many_clients_at_once(self):
+        workers = [Worker(self.server, "ab"[i % 2]) for i in range(20)]
+        self.workers += workers
+        for worker in workers:
+            worker.say("init")
+            worker.say("verify", 0.1)
+        for worker in workers:
+            self.assertEqual(worker.hear(), "0", worker.errors())
+            self.assertRegex(worker.hear(), r"ok [1-9]\d*")
 
     def test_fresh_memory_holds_nothing_of_another_tenant(self):
         a = self.worker("a")
@@ -223,6 +263,19 @@ class Deaths(Case):
         self.await_used("a", 0, 30)
         again = self.worker("a")
         self.assertEqual(again.numbers("alloc", 1024 * MIB)[0], 0)
+
+    def test_a_long_kernel_holds_up_nobody_else(self):
+        a, b = self.worker("a"), self.worker("b")
+        self.assertEqual(a.ask("spin", LONG), "0")
+        a.say("sync")
+        answer = a.reader.submit(a.process.stdout.readline)
+        self.assertRegex(b.ask("verify", 0.5), r"ok [1-9]\d*")
+        self.assertFalse(answer.done(), "the kernel was over too soon for this test to say anything")
+        a.process.kill()
+        self.assertEqual(answer.result(10), "")
+        self.assertRegex(b.ask("verify", 0.2), r"ok [1-9]\d*")
+        # An endless kernel keeps what it may write to until the server ends.
+        self.endless = True
 
     def test_a_forked_child_is_no_client(self):
         parent = self.worker("a")

@@ -8,6 +8,8 @@ Loads libcuda.so.1 by ctypes, as a Python program would; knows nothing of the se
     init                          -> CODE                 cuInit, and a context on device 0
     alloc BYTES                   -> CODE ADDRESS
     free ADDRESS                  -> CODE
+    host BYTES                    -> CODE ADDRESS         pinned memory
+    unhost ADDRESS                -> CODE
     info                          -> CODE FREE TOTAL
     fill ADDRESS BYTE COUNT       -> CODE                 and waits
     holds ADDRESS BYTE COUNT      -> CODE yes|no
@@ -136,13 +138,16 @@ def busy(cuda):
     code, kept = cuda.alloc(8 << 20)
     code = code or cuda.launch("add", 1, 64, kept, ctypes.c_uint32(1), ctypes.c_uint32(64)) or cuda.sync()
     print("ready" if code == 0 else code, flush=True)
-    host = ctypes.create_string_buffer(1 << 20)
+    host, pinned = ctypes.create_string_buffer(1 << 20), ctypes.c_void_p()
     while True:
         _, more = cuda.alloc(4 << 20)
+        cuda("cuMemHostAlloc", ctypes.byref(pinned), ctypes.c_size_t(1 << 20), 0)
+        cuda("cuMemcpyDtoHAsync_v2", pinned, kept, ctypes.c_size_t(1 << 20), None)
         cuda("cuMemcpyHtoD_v2", more, host, ctypes.c_size_t(1 << 20))
         for _ in range(20):
             cuda.launch("slow_write", 4, 32, kept, ctypes.c_uint32(1), ctypes.c_uint32(100))
         cuda("cuMemcpyDtoH_v2", host, kept, ctypes.c_size_t(1 << 20))
+        cuda("cuMemFreeHost", pinned)
         cuda.free(more)
 
 
@@ -168,6 +173,12 @@ def answer(cuda, verb, words):
         return f"{code} {address.value}"
     if verb == "free":
         return cuda.free(ctypes.c_uint64(int(words[0])))
+    if verb == "host":
+        at = ctypes.c_void_p()
+        code = cuda("cuMemHostAlloc", ctypes.byref(at), ctypes.c_size_t(int(words[0])), 0)
+        return f"{code} {at.value or 0}"
+    if verb == "unhost":
+        return cuda("cuMemFreeHost", ctypes.c_void_p(int(words[0])))
     if verb == "info":
         return "{} {} {}".format(*cuda.info())
     if verb == "fill":
