@@ -26,9 +26,11 @@ void JobThreads::Post(Step work, Step done) {
 }
 
 bool JobThreads::RunDone() {
+  if (!any_done_.load(std::memory_order_acquire)) return false;
   std::vector<Step> done;
   {
     std::lock_guard lock(lock_);
+    any_done_.store(false, std::memory_order_relaxed);
     done.swap(done_);
   }
   for (Step& step : done) step();
@@ -47,6 +49,7 @@ void JobThreads::Run() {
     job.work = nullptr;
     lock.lock();
     done_.push_back(std::move(job.done));
+    any_done_.store(true, std::memory_order_release);
     wake_();
   }
 }

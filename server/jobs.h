@@ -4,6 +4,7 @@
 // `done` runs afterwards on the reactor's thread, in RunDone.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -43,6 +44,7 @@ class JobThreads final : public Jobs {
   std::condition_variable ready_;
   std::deque<Job> waiting_;
   std::vector<Step> done_;
+  std::atomic<bool> any_done_{false};  // so that looking takes no lock
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };

@@ -79,11 +79,11 @@ bool DeviceQueue::Pump() {
       turns_.Idle(*id);
       continue;
     }
-    if (Give(runner, contended) == 0) {
-      turns_.Idle(*id);
-    } else {
-      progress = true;
-    }
+    const uint32_t given = Give(runner, contended);
+    progress |= given > 0;
+    const bool more = given && std::any_of(runner.contexts.begin(), runner.contexts.end(),
+                                           [](const Context* context) { return context->queued() > 0; });
+    if (!more) turns_.Idle(*id);
   }
   return progress;
 }
@@ -92,6 +92,7 @@ uint32_t DeviceQueue::Give(Runner& runner, bool contended) {
   if (!runner.open) runner.open = NewTurn(runner);
   Turn& turn = *runner.open;
   uint32_t given = 0;
+  const uint64_t before_ns = turn.foreseen_ns;
   for (size_t n = runner.contexts.size(), idle = 0; idle < n;) {
     if (turn.operations >= kTurnOperations || turn.foreseen_ns >= kTurnNs) break;
     Context& context = *runner.contexts[runner.next_context++ % n];
@@ -101,6 +102,7 @@ uint32_t DeviceQueue::Give(Runner& runner, bool contended) {
     given += some;
     idle = some ? 0 : idle + 1;
   }
+  turns_.Charge(runner.tenant->id, turn.foreseen_ns - before_ns);
   const bool spent = turn.operations >= kTurnOperations || turn.foreseen_ns >= kTurnNs;
   if (contended || spent || turn.intervals == 0) Close(runner);
   return given;
@@ -148,7 +150,6 @@ void DeviceQueue::Began(Turn* turn) { ++turn->intervals; }
 void DeviceQueue::Foreseen(Turn* turn, uint64_t ns) {
   turn->foreseen_ns += ns;
   turn->runner->foreseen_ns += ns;
-  turns_.Charge(turn->runner->tenant->id, ns);
 }
 
 void DeviceQueue::Ended(Turn* turn, uint64_t foreseen_ns, int64_t begin_ns, int64_t end_ns) {

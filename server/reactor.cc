@@ -19,6 +19,8 @@ namespace cuplex::server {
 namespace {
 
 constexpr int kFramesATurn = 256;       // of one session, before the next has its go
+constexpr uint32_t kTurnsALook = 4;     // while frames come: the device is looked at so often
+constexpr int kTurnsATime = 16;         // while busy: the clock is looked at so often
 constexpr int64_t kQuietNs = 4'000;     // nothing new for so long: open turns are closed
 constexpr int64_t kSpinNs = 50'000;     // nothing at all for so long: sleep
 constexpr int64_t kLookNs = 1'000'000;  // busy for so long: the sockets are looked at in between
@@ -198,13 +200,17 @@ void Reactor::Bury() {
 
 bool Reactor::Turn() {
   bool busy = house_.jobs->RunDone();
-  for (auto& queue : house_.queues) busy |= queue->Poll();
+  // While frames come, nobody waits for the device so urgently that it must be asked between any two.
+  if (!drained_ || turn_++ % kTurnsALook == 0)
+    for (auto& queue : house_.queues) busy |= queue->Poll();
+  drained_ = false;
   for (auto& [fd, client] : clients_) {
     Session& session = *client->session;
     if (session.ending()) continue;
-    busy |= session.Drain(kFramesATurn) > 0;
+    drained_ |= session.Drain(kFramesATurn) > 0;
     session.FillInbox();
   }
+  busy |= drained_;
   for (auto& queue : house_.queues) busy |= queue->Pump();
   if (!over_.empty()) Bury();
   return busy;
@@ -279,8 +285,10 @@ void Reactor::Sleep() {
 bool Reactor::Run() {
   busy_at_ns_ = house_.clock.NowNs();
   bool quiet = false;
+  int streak = 0;
   while (true) {
     const bool busy = Turn();
+    if (busy && ++streak % kTurnsATime != 0) continue;
     const int64_t now = house_.clock.NowNs();
     if (busy) {
       busy_at_ns_ = now;

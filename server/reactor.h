@@ -99,6 +99,8 @@ class Reactor {
   std::map<int, std::function<void()>> watched_;
   std::vector<Session*> over_;  // ended, to be destroyed
   int64_t stop_by_ns_ = 0;
+  uint32_t turn_ = 0;
+  bool drained_ = false;      // the last turn took frames
   int64_t busy_at_ns_ = 0;    // when there last was something to do
   int64_t looked_at_ns_ = 0;  // when the sockets were last looked at
 };

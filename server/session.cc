@@ -445,11 +445,18 @@ Outcome Session::cuCtxSynchronize(const CallFrame& frame, const wire::cuCtxSynch
                     [&](auto done) { context->WhenAllDone(std::move(done)); });
 }
 
+namespace {
+
+bool IsLimit(int32_t limit) { return limit >= 0 && limit < CU_LIMIT_MAX; }
+
+}  // namespace
+
 Outcome Session::cuCtxSetLimit(const CallFrame& frame, const wire::cuCtxSetLimitArgs& args,
                                wire::cuCtxSetLimitReply*) {
   CUresult why;
   Context* context = Live(frame.context, &why);
   if (!context) return why;
+  if (!IsLimit(args.limit())) return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_UNSUPPORTED_LIMIT);
   if (CUresult code = context->Enter()) return code;
   const DriverTable& cu = house_.cu;
   const auto limit = static_cast<CUlimit>(args.limit());
@@ -488,6 +495,7 @@ Outcome Session::cuCtxGetLimit(const CallFrame& frame, const wire::cuCtxGetLimit
   CUresult why;
   Context* context = Live(frame.context, &why);
   if (!context) return why;
+  if (!IsLimit(args.limit())) return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_UNSUPPORTED_LIMIT);
   if (CUresult code = context->Enter()) return code;
   size_t value = 0;
   const CUresult code = house_.cu.cuCtxGetLimit(&value, static_cast<CUlimit>(args.limit()));

@@ -291,6 +291,8 @@ Outcome Session::wireModuleFunctionName(const CallFrame&, const wire::wireModule
 
 Outcome Session::cuFuncSetAttribute(const CallFrame&, const wire::cuFuncSetAttributeArgs& args,
                                     wire::cuFuncSetAttributeReply*) {
+  if (args.attrib() < 0 || args.attrib() >= CU_FUNC_ATTRIBUTE_MAX)
+    return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
   OwnFunction* own = functions_.Find(args.hfunc());
   if (!own) return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE);
   CUresult why;
