@@ -101,7 +101,7 @@ class Server:
             if self.process.poll() is not None:
                 raise Failure(f"cuplexd ended with status {self.process.returncode}; it said:\n{self.tail()}")
             try:
-                facts = [labels for name, labels, _ in self.scrape() if name == "cuplex_build_info"]
+                facts = [labels for name, labels, _ in self.scrape() if name == "cuplex_server_info"]
                 self.driver = facts[0].get("driver", "?") if facts else "?"
                 return
             except OSError:
