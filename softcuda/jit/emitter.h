@@ -28,6 +28,7 @@ struct Build {
   const KernelLayout& kernel;
   const AddressWindow& window;
   llvm::Module& llvm;
+  bool checks_only = false;                            // nothing of it will run
   bool waits = false;                                  // the kernel's threads are stepped
   size_t instructions = 0;                             // of PTX, emitted so far
   uint32_t lane_bytes = sizeof(Lane);                  // grows as registers get places in the record

@@ -241,5 +241,54 @@ TEST_F(Memory, RegisteredHostMemory) {
   EXPECT_EQ(result, std::vector<float>(16, 4.0f));
 }
 
+TEST_F(Memory, OneCheckOfManyAccessesSeesTheirWholeExtent) {
+  // The first access lies in registered memory, a later one of the same straight line does not.
+  auto program = Load(R"(
+.visible .entry spread(.param .u64 at)
+{
+  .reg .b64 %rd<2>; .reg .b32 %r<4>;
+  ld.param.u64 %rd1, [at];
+  st.global.u32 [%rd1], 1; st.global.u32 [%rd1+8], 2; st.global.u32 [%rd1+64], 3; ret;
+}
+.visible .entry within(.param .u64 at)
+{
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [at];
+  st.global.u32 [%rd1+4], 1; st.global.u64 [%rd1+-8], 2; st.global.u32 [%rd1+12], 3; ret;
+}
+.visible .entry shared(.param .u32 at, .param .u64 out)
+{
+  .shared .align 16 .b8 box[64];
+  .reg .b64 %rd<2>; .reg .b32 %r<6>;
+  ld.param.u32 %r1, [at]; mov.u32 %r2, box; add.u32 %r2, %r2, %r1;
+  st.shared.u32 [%r2+4], 7; st.shared.v2.u32 [%r2+-8], {8, 9}; st.shared.u32 [%r2], 10;
+  ld.shared.u32 %r3, [%r2+4]; ld.shared.u32 %r4, [%r2+-4]; add.u32 %r3, %r3, %r4; ld.shared.u32 %r4, [%r2]; add.u32 %r3, %r3, %r4;
+  ld.param.u64 %rd1, [out]; st.global.u32 [%rd1], %r3; ret;
+})");
+  ASSERT_TRUE(program);
+  alignas(16) uint32_t host[64] = {};
+  auto begin = reinterpret_cast<uintptr_t>(host);
+  ASSERT_TRUE(window_->RegisterHostRange(begin, begin + 64).ok());
+  EXPECT_EQ(RunToFault(*program, "spread", {}, begin).kind, Fault::Kind::kIllegalAddress);
+  EXPECT_EQ(host[16], 0u);
+  Run(*program, "within", {}, begin + 32);
+  EXPECT_EQ(host[6], 2u);
+  EXPECT_EQ(host[9], 1u);
+  EXPECT_EQ(host[11], 3u);
+  EXPECT_EQ(RunToFault(*program, "within", {}, begin).kind, Fault::Kind::kIllegalAddress);
+  EXPECT_EQ(RunToFault(*program, "within", {}, begin + 56).kind, Fault::Kind::kIllegalAddress);
+  EXPECT_EQ(RunToFault(*program, "within", {}, begin + 28).kind, Fault::Kind::kMisalignedAddress);
+
+  auto* out = Allocate<uint32_t>(1);
+  for (uint32_t at : {8u, 16u, 56u}) {
+    *out = 0;
+    Run(*program, "shared", {}, at, out);
+    EXPECT_EQ(*out, 7u + 9 + 10) << at;
+  }
+  EXPECT_EQ(RunToFault(*program, "shared", {}, 0u, out).kind, Fault::Kind::kIllegalAddress);
+  EXPECT_EQ(RunToFault(*program, "shared", {}, 64u, out).kind, Fault::Kind::kIllegalAddress);
+  EXPECT_EQ(RunToFault(*program, "shared", {}, 12u, out).kind, Fault::Kind::kMisalignedAddress);
+}
+
 }  // namespace
 }  // namespace cuplex::softcuda

@@ -206,6 +206,7 @@ class ProgramImpl final : public Program {
     for (const auto& kernel : kernels_) {
       auto llvm = machine_->NewModule(context, "check");
       softcuda::Build build{*module_, facts_, layout, kernel->layout_, window_, *llvm};
+      build.checks_only = true;
       TRY(EmitKernel(build, kernel->function_, "check"));
       for (uint32_t f : kernel->layout_.reachable) reached[f] = true;
     }
