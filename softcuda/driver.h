@@ -14,7 +14,6 @@
 #include "softcuda/device.h"
 #include "softcuda/event.h"
 #include "softcuda/handles.h"
-#include "softcuda/host_calls.h"
 #include "softcuda/image.h"
 #include "softcuda/memory_map.h"
 #include "softcuda/module.h"
@@ -43,7 +42,6 @@ class Driver {
 
   MemoryMap memory;
   std::vector<std::unique_ptr<Device>> devices;
-  HostCalls host_calls;
 
   /// A number that no other object of this process has.
   uint64_t NextId() { return ids_.fetch_add(1, std::memory_order_relaxed) + 1; }

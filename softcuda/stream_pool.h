@@ -3,6 +3,10 @@
 // Streams with work are queued by priority; a thread takes one, runs it for a while and takes the next. At
 // most one idle thread spins, briefly; the others sleep. So many streams never mean many spinning threads,
 // and work that is submitted in quick succession costs no system call.
+//
+// A function of the program (cuLaunchHostFunc) runs on the thread that came to it, which costs no hand-over.
+// Since it may block for long, that thread does not count meanwhile, and another is started where streams
+// wait for one.
 #pragma once
 
 #include <array>
@@ -21,6 +25,7 @@ class StreamPool {
  public:
   static constexpr int kPriorities = 6;  // 0 .. -5
 
+  /// `threads` streams run at once.
   explicit StreamPool(unsigned threads);
   /// Only when no stream has work left.
   ~StreamPool();
@@ -32,24 +37,38 @@ class StreamPool {
   bool Wanted() const { return ready_.load(std::memory_order_relaxed) > 0; }
   bool MaySpin() const { return may_spin_; }
 
+  /// Around a function of the program, on a thread of the pool.
+  void BeginHostCall();
+  void EndHostCall();
+
  private:
+  static constexpr size_t kMostThreads = 256 + 64;
+
   struct Queue {
     Stream* first = nullptr;
     Stream* last = nullptr;
   };
 
   void ThreadMain();
-  Stream* Take();
-  Stream* Pop();  // under lock_
+  /// The next stream for a thread that has none; null when it should end. `ran`: it had one.
+  Stream* Take(bool ran);
+  // Under lock_:
+  Stream* Pop();
+  bool
+  MustWake();  // whether a sleeping thread must be woken for what is queued; starts one where all are away
 
   const bool may_spin_;
+  const unsigned most_running_;
   std::mutex lock_;
   std::condition_variable wake_;
   std::array<Queue, kPriorities> queues_;
+  // A thread runs a stream, or is in a host call, or sleeps, or is about to look for a stream.
+  unsigned running_ = 0;
+  unsigned in_host_calls_ = 0;
   unsigned parked_ = 0;
   bool stop_ = false;
-  std::atomic<int> ready_{0};
-  std::atomic<int> spinners_{0};
+  std::atomic<unsigned> ready_{0};
+  std::atomic<bool> spinning_{false};
   std::vector<std::thread> threads_;
 };
 

@@ -8,25 +8,16 @@ using namespace cuplex::softcuda;
 
 namespace {
 
-// Runs a function of the program outside the pool; the stream is parked meanwhile.
+// A function of the program in a stream.
 template <typename F>
-struct HostCall {
-  HostCalls& threads;
-  F call;
-  bool posted = false;
-
-  Progress operator()(Stream& stream) {
-    if (posted) return Progress::kDone;
-    posted = true;
-    threads.Post([this, &stream] {
-      call();
-      stream.pool().Push(&stream);
-    });
-    return Progress::kParked;
-  }
-};
-template <typename F>
-HostCall(HostCalls&, F) -> HostCall<F>;
+auto HostCall(F call) {
+  return [call = std::move(call)](Stream& stream) {
+    stream.pool().BeginHostCall();
+    call();
+    stream.pool().EndHostCall();
+    return Progress::kDone;
+  };
+}
 
 // Whether all is done that a synchronisation with `stream` waits for.
 bool AllDone(Context& context, Stream& stream) {
@@ -119,7 +110,7 @@ CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
     if (!fn) return CUDA_ERROR_INVALID_VALUE;
     Submission submission(current, hStream);
     if (submission.result) return submission.result;
-    submission.Push(HostCall{current.driver.host_calls, [fn, userData] { fn(userData); }});
+    submission.Push(HostCall([fn, userData] { fn(userData); }));
     return CUDA_SUCCESS;
   });
 }
@@ -131,9 +122,8 @@ CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* 
     Submission submission(current, hStream);
     if (submission.result) return submission.result;
     Context* context = &submission.context();
-    submission.Push(
-        HostCall{current.driver.host_calls, [=] { callback(hStream, context->fault(), userData); }},
-        /*always=*/true);
+    submission.Push(HostCall([=] { callback(hStream, context->fault(), userData); }),
+                    /*always=*/true);
     return CUDA_SUCCESS;
   });
 }
