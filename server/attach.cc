@@ -46,13 +46,6 @@ flatbuffers::Offset<wire::Device> Describe(FlatBufferBuilder& builder, const Dev
 
 }  // namespace
 
-HostWindow DefaultHostWindow() {
-  // Behind the windows of softcuda, which may be in this process too; see docs/design.md.
-  constexpr bool kSmall = CUPLEX_DEFAULT_WINDOW_BASE < (uint64_t{2} << 40);
-  return kSmall ? HostWindow{uint64_t{0x720} << 32, uint64_t{1} << 30}
-                : HostWindow{uint64_t{0x300000000000}, uint64_t{64} << 30};
-}
-
 std::string CgroupOf(int pid) {
   std::ifstream file(fmt::format("/proc/{}/cgroup", pid));
   for (std::string line; std::getline(file, line);)
@@ -118,9 +111,8 @@ Result<Attach::Admitted> Attach::Admit(UniqueFd& connection, const policies::Pol
 
   int driver_version = 0;
   CUPLEX_TRY_DRIVER(house_.cu, cuDriverGetVersion, &driver_version);
-  const AddressSpace window(
-      window_.base + static_cast<uint64_t>(part - parts_.begin()) * window_.session_bytes,
-      window_.session_bytes);
+  const AddressSpace window(window_.Part(static_cast<uint64_t>(part - parts_.begin())),
+                            window_.session_bytes);
   FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<wire::Device>> devices;
   for (size_t d : tenant->sees) devices.push_back(Describe(builder, house_.devices[d], *tenant->holdings[d]));

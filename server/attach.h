@@ -13,21 +13,13 @@
 
 #include "base/unique_fd.h"
 #include "policies/policy.h"
+#include "server/host_window.h"
 #include "server/house.h"
 #include "server/session.h"
 
 namespace cuplex::server {
 
-inline constexpr size_t kMostSessions = 256;
 inline constexpr int64_t kHelloWithinNs = 5'000'000'000;
-
-/// The host window: addresses for pinned memory, the same here and in the client, a part for each session.
-struct HostWindow {
-  uint64_t base = 0;
-  uint64_t session_bytes = 0;
-};
-/// Of this build: sanitizers own much of the address space.
-HostWindow DefaultHostWindow();
 
 class Attach {
  public:

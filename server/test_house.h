@@ -17,6 +17,7 @@
 #include "protocol/ops.h"
 #include "protocol/slot.h"
 #include "protocol/staging.h"
+#include "server/host_window.h"
 #include "server/house.h"
 #include "server/session.h"
 #include "server/test_driver.h"
@@ -79,7 +80,7 @@ class TestClient {
     session = std::make_unique<Session>(
         test.house, tenant, Session::Client{{1, 2, 3}, "test"}, Segment::Create(sizes.Laid()).value(),
         UniqueFd(ends[0]),
-        AddressSpace(uint64_t{0x310000000000} + (windows++ % 64) * (uint64_t{1} << 30), uint64_t{1} << 30),
+        AddressSpace(DefaultHostWindow().Part(windows++ % kMostSessions), uint64_t{1} << 30),
         [this](Session&) { ended = true; });
   }
 
