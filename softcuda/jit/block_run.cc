@@ -80,7 +80,7 @@ BlockRun::State BlockRun::Advance(Running& running) {
 }
 
 /// True where a thread got somewhere: ended, or reached a place to wait at.
-bool BlockRun::RunWarp(Running& running, uint32_t w) {
+CUPLEX_CALLS_MACHINE_CODE bool BlockRun::RunWarp(Running& running, uint32_t w) {
   Warp& warp = warp_[w];
   bool moved = false;
   for (;;) {

@@ -98,6 +98,10 @@ inline std::array<uint32_t, 3> ThreadOf(const BlockContext& block, const Lane& l
           lane.linear / block.ntid[0] / block.ntid[1]};
 }
 
+/// Machine code has no marks in front of it that tell its type, and perhaps no memory either; so its callers
+/// must not look.
+#define CUPLEX_CALLS_MACHINE_CODE [[clang::no_sanitize("function")]]
+
 /// Code of kernels whose threads never wait: runs all threads of the block, `lane` is scratch.
 using LoopCode = void (*)(BlockContext* block, Lane* lane);
 /// Code of kernels whose threads wait: runs one thread up to its next suspension.

@@ -248,7 +248,8 @@ uint32_t FindNthSet(uint32_t mask, uint32_t base, uint32_t offset) {
   int32_t n = static_cast<int32_t>(offset);
   if (base > 31) return ~0u;
   if (n == 0) return mask >> base & 1 ? base : ~0u;
-  int32_t step = n > 0 ? 1 : -1, left = n > 0 ? n : -n;
+  int32_t step = n > 0 ? 1 : -1;
+  uint32_t left = n > 0 ? offset : 0u - offset;
   for (int32_t at = static_cast<int32_t>(base); at >= 0 && at < 32; at += step) {
     if (mask >> at & 1 && --left == 0) return static_cast<uint32_t>(at);
   }

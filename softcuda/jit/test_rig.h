@@ -53,7 +53,7 @@ class TestRig : public ::testing::Test {
   template <typename T>
   T* Upload(const std::vector<T>& values) {
     T* p = Allocate<T>(values.size());
-    std::memcpy(p, values.data(), values.size() * sizeof(T));
+    if (!values.empty()) std::memcpy(p, values.data(), values.size() * sizeof(T));
     return p;
   }
 

@@ -295,6 +295,7 @@ bool WorkersImpl::NextBlock(GridRun& run, uint64_t& block, uint64_t& left) {
 void WorkersImpl::Place(const GridRun& run, const BlockSlot& slot, BlockContext& context) const {
   context.shared = slot.shared();
   context.params = slot.params();
+  if (!run.kernel->info().param_bytes) return;
   std::memcpy(reinterpret_cast<void*>(slot.params()), run.launch->params.data(),
               run.kernel->info().param_bytes);
 }
@@ -355,7 +356,8 @@ void WorkersImpl::Caught(GridRun& run, Running& running) {
   run.Stop();
 }
 
-void WorkersImpl::RunLoops(GridRun& run, Running& running, BlockSlot& slot, bool caller) {
+CUPLEX_CALLS_MACHINE_CODE void WorkersImpl::RunLoops(GridRun& run, Running& running, BlockSlot& slot,
+                                                     bool caller) {
   BlockContext context = run.context;
   Place(run, slot, context);
   Lane lane;
