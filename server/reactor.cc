@@ -58,9 +58,11 @@ Reactor::~Reactor() {
   for (auto& [path, listener] : listeners_) unlink(path.c_str());
 }
 
-Status Reactor::Epoll(int fd) {
+Status Reactor::Epoll(int fd, bool doorbell) {
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLRDHUP;
+  // A doorbell is told of once a ring and is never read: its client holds it too, and could make a read
+  // block.
+  event.events = doorbell ? EPOLLIN | EPOLLET : EPOLLIN | EPOLLRDHUP;
   event.data.fd = fd;
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
     return FailErrno(errno, "cannot watch a descriptor");
@@ -177,7 +179,7 @@ void Reactor::Greet(int fd) {
     return;
   }
   auto client = std::make_unique<Client>(Client{std::move(admitted->session), std::move(admitted->doorbell)});
-  if (Epoll(client->doorbell.get()).ok()) doorbells_[client->doorbell.get()] = client.get();
+  if (Epoll(client->doorbell.get(), true).ok()) doorbells_.insert(client->doorbell.get());
   clients_[fd] = std::move(client);
 }
 
@@ -221,10 +223,8 @@ void Reactor::Wait(int timeout_ms) {
   const int count = epoll_wait(epoll_.get(), events, 64, timeout_ms);
   for (int i = 0; i < count; ++i) {
     const int fd = events[i].data.fd;
-    if (auto bell = doorbells_.find(fd); bell != doorbells_.end()) {
-      uint64_t rings;
-      (void)!read(fd, &rings, sizeof(rings));
-    } else if (auto watched = watched_.find(fd); watched != watched_.end()) {
+    if (doorbells_.contains(fd)) continue;  // that it woke the reactor is all it is for
+    if (auto watched = watched_.find(fd); watched != watched_.end()) {
       watched->second();
     } else if (hellos_.contains(fd)) {
       Greet(fd);

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -83,7 +84,7 @@ class Reactor {
   void Sleep();
   void Wait(int timeout_ms);
   void Bury();
-  Status Epoll(int fd);
+  Status Epoll(int fd, bool doorbell = false);
   bool MaySleep();
   int TimeoutMs() const;
 
@@ -95,7 +96,7 @@ class Reactor {
   std::map<std::string, Listener> listeners_;  // by path
   std::map<int, Hello> hellos_;                // by descriptor: connections that have not said who they are
   std::map<int, std::unique_ptr<Client>> clients_;  // by the session's socket
-  std::map<int, Client*> doorbells_;
+  std::set<int> doorbells_;
   std::map<int, std::function<void()>> watched_;
   std::vector<Session*> over_;  // ended, to be destroyed
   int64_t stop_by_ns_ = 0;
