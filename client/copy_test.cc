@@ -29,6 +29,10 @@ class CopyTest : public testing::Test {
     EXPECT_EQ(cuMemAlloc_v2(&p, bytes), CUDA_SUCCESS);
     return p;
   }
+  /// The device has these bytes there.
+  bool Holds(CUdeviceptr at, const std::vector<uint8_t>& bytes) {
+    return server_.Seen([&] { return std::memcmp(server_.Memory(at), bytes.data(), bytes.size()) == 0; });
+  }
   std::vector<SeenCopy> Copies() {
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
     return server_.Seen([&] { return server_.copies; });
@@ -46,7 +50,7 @@ TEST_P(PageableCopyTest, BytesArriveBothWays) {
   const std::vector<uint8_t> there = Pattern(n, 1);
   ASSERT_EQ(cuMemcpyHtoD_v2(device + 3, there.data(), n), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-  EXPECT_EQ(std::memcmp(server_.Memory(device + 3), there.data(), n), 0);
+  EXPECT_TRUE(Holds(device + 3, there));
 
   const std::vector<uint8_t> back = Pattern(n, 2);
   server_.Seen([&] { return std::memcpy(server_.Memory(device + 5), back.data(), n); });
@@ -114,9 +118,9 @@ TEST_F(CopyTest, PinnedMemoryGoesAsItIs) {
   const uint64_t address = reinterpret_cast<uint64_t>(pinned);
   EXPECT_EQ(address, server_.host_window_base());
   const std::vector<uint8_t> bytes = Pattern(10 * kBlock, 3);
-  std::memcpy(pinned, bytes.data(), bytes.size());
+  server_.Seen([&] { return std::memcpy(pinned, bytes.data(), bytes.size()); });
   ASSERT_EQ(cuMemcpyHtoD_v2(device, pinned, bytes.size()), CUDA_SUCCESS);
-  EXPECT_EQ(std::memcmp(server_.Memory(device), bytes.data(), bytes.size()), 0);
+  EXPECT_TRUE(Holds(device, bytes));
   const auto seen = Copies();
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(seen[0].src, address);
@@ -167,7 +171,7 @@ TEST_P(BoxCopyTest, EveryByteOfTheBoxAndNoOther) {
       for (size_t x = 0; x < c.width; ++x)
         expected[(z * device_rows + y) * device_pitch + 2 + x] =
             host[((c.z + z) * c.rows + c.y + y) * c.pitch + c.x + x];
-  EXPECT_EQ(std::memcmp(server_.Memory(device), expected.data(), device_bytes), 0);
+  EXPECT_TRUE(Holds(device, expected));
 
   std::vector<uint8_t> back(host_bytes, 0x11), expected_back = back;
   std::swap(copy.srcMemoryType, copy.dstMemoryType);

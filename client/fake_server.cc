@@ -60,7 +60,7 @@ std::string TextOf(std::span<const std::byte> s) {
 FakeServer::FakeServer(FakeSettings settings)
     : settings_(std::move(settings)),
       base_(CUPLEX_DEFAULT_WINDOW_BASE + (uint64_t{1} << 38)),
-      memory_(kMemoryBytes) {
+      memory_(std::make_unique_for_overwrite<std::byte[]>(kMemoryBytes)) {
   facts.max_threads_per_block = 512;
   facts.max_dynamic_shared_bytes = 4096;
   char folder[] = "/tmp/cuplex-client-XXXXXX";
@@ -80,13 +80,17 @@ FakeServer::~FakeServer() {
 
 void FakeServer::Die() {
   stop_.store(true);
+  std::lock_guard lock(socket_mutex_);
   if (socket_) shutdown(socket_.get(), SHUT_RDWR);
 }
 
 void FakeServer::Accept() {
   auto socket = AcceptSession(listening_.get());
   if (!socket.ok()) return;
-  socket_ = *std::move(socket);
+  {
+    std::lock_guard lock(socket_mutex_);
+    socket_ = *std::move(socket);
+  }
   if (Welcome()) Serve();
 }
 
@@ -101,6 +105,7 @@ bool FakeServer::Welcome() {
     wire::FinishSessionMessageBuffer(
         b, wire::CreateSessionMessage(b, wire::SessionBody::Refusal, refusal.Union()));
     (void)SendPacket(socket_.get(), BytesOf(b), {});
+    std::lock_guard lock(socket_mutex_);
     socket_.reset();
     return false;
   }

@@ -46,7 +46,7 @@ struct SeenCopy {
 class FakeServer final : public CallHandler {
  public:
   static constexpr uint64_t kArenaBytes = 4ull << 30;
-  static constexpr uint64_t kMemoryBytes = 64ull << 20;  // of the arena, from its start
+  static constexpr uint64_t kMemoryBytes = 32ull << 20;  // of the arena, from its start
   static constexpr uint64_t kHostWindowBytes = 1ull << 30;
   uint64_t arena_base(int device = 0) const { return base_ + device * kArenaBytes; }
   uint64_t host_window_base() const { return base_ + (8ull << 30); }
@@ -61,7 +61,8 @@ class FakeServer final : public CallHandler {
   void Die();
 
   SegmentHeader* header() { return segment_.header(); }
-  std::byte* Memory(uint64_t address) { return memory_.data() + (address - arena_base()); }
+  /// "Device" memory. A test that looks at it takes Seen() first, as the server's thread writes it.
+  std::byte* Memory(uint64_t address) { return memory_.get() + (address - arena_base()); }
   template <typename F>
   auto Seen(F f) {
     std::lock_guard lock(mutex);
@@ -135,9 +136,10 @@ class FakeServer final : public CallHandler {
   FakeSettings settings_;
   uint64_t base_;
   std::string folder_, path_;
+  std::mutex socket_mutex_;  // over making, closing and shutting down the socket
   UniqueFd listening_, socket_, doorbell_;
   Segment segment_;
-  std::vector<std::byte> memory_;
+  std::unique_ptr<std::byte[]> memory_;
   uint64_t next_memory_ = 0, next_host_ = 0;
   std::map<uint64_t, UniqueFd> host_memory_;
   std::atomic<bool> held_{false}, stop_{false};
