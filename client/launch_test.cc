@@ -127,14 +127,17 @@ TEST_F(LaunchTest, HandlesOfOthersAreInvalid) {
 TEST_F(LaunchTest, TheOrderThatThreadsAgreeOnIsTheOrderOnTheWire) {
   CUfunction f = Function({{0, 4}});
   constexpr uint32_t kLaunches = 30000;  // more than the ring holds
+  constexpr uint32_t kRun = 50;          // of them before it is the other thread's turn
   std::atomic<uint32_t> turn{0};
   auto play = [&](uint32_t parity) {
     ASSERT_EQ(cuCtxSetCurrent(context_), CUDA_SUCCESS);
-    for (uint32_t n = parity; n < kLaunches; n += 2) {
-      while (turn.load(std::memory_order_acquire) != n) std::this_thread::yield();
-      void* params[] = {&n};
-      ASSERT_EQ(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr), CUDA_SUCCESS);
-      turn.store(n + 1, std::memory_order_release);
+    for (uint32_t run = parity; run < kLaunches / kRun; run += 2) {
+      while (turn.load(std::memory_order_acquire) != run) std::this_thread::yield();
+      for (uint32_t n = run * kRun; n < (run + 1) * kRun; ++n) {
+        void* params[] = {&n};
+        ASSERT_EQ(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr), CUDA_SUCCESS);
+      }
+      turn.store(run + 1, std::memory_order_release);
     }
   };
   std::thread even(play, 0), odd(play, 1);
