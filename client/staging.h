@@ -10,14 +10,20 @@
 
 namespace cuplex::client {
 
+/// Blocks that one copy keeps in flight: enough that neither side waits for the other, few enough to stay in caches.
+inline constexpr uint64_t kBlocksInFlight = 6;
+
 /// A copy to the device in `pieces`: fill(piece, bytes of a block) reads the program's memory, submit(piece,
 /// offset of the block) posts the copy; both in order. Returns when all is staged.
 template <typename Fill, typename Submit>
 CUresult StageIn(const Caller& caller, uint64_t pieces, Fill fill, Submit submit) {
   StagingArea& staging = caller.session->staging();
+  std::array<uint32_t, kBlocksInFlight> blocks;
   for (uint64_t piece = 0; piece < pieces; ++piece) {
+    if (piece >= kBlocksInFlight && !staging.AwaitSettled(blocks[piece % kBlocksInFlight])) return kServerGone;
     const auto block = staging.Claim();
     if (!block) return kServerGone;
+    blocks[piece % kBlocksInFlight] = *block;
     fill(piece, staging.Bytes(*block));
     if (CUresult r = submit(piece, staging.Offset(*block))) {
       staging.Release(*block);
@@ -32,10 +38,9 @@ CUresult StageIn(const Caller& caller, uint64_t pieces, Fill fill, Submit submit
 template <typename Submit, typename Empty>
 CUresult StageOut(const Caller& caller, uint64_t pieces, Submit submit, Empty empty) {
   StagingArea& staging = caller.session->staging();
-  constexpr uint64_t kMostInFlight = 32;
   // Half of the blocks, so that two threads that copy do not starve each other.
-  const uint64_t most = std::clamp<uint64_t>(staging.block_count() / 2, 1, kMostInFlight);
-  std::array<uint32_t, kMostInFlight> blocks;
+  const uint64_t most = std::clamp<uint64_t>(staging.block_count() / 2, 1, kBlocksInFlight);
+  std::array<uint32_t, kBlocksInFlight> blocks;
   CUresult result = CUDA_SUCCESS;
   uint64_t begun = 0;
   for (uint64_t ended = 0; ended < begun || begun < pieces;) {
@@ -49,10 +54,10 @@ CUresult StageOut(const Caller& caller, uint64_t pieces, Submit submit, Empty em
         pieces = begun;  // what is in flight is still waited for
         break;
       }
-      blocks[begun++ % kMostInFlight] = *block;
+      blocks[begun++ % kBlocksInFlight] = *block;
     }
     if (ended == begun) break;
-    const uint32_t block = blocks[ended % kMostInFlight];
+    const uint32_t block = blocks[ended % kBlocksInFlight];
     const CUresult r = staging.AwaitFilled(block);
     if (r == kServerGone) return r;
     if (!result) result = r;

@@ -16,9 +16,8 @@ StagingArea::StagingArea(const Segment& segment, const std::atomic<bool>& gone)
 
 std::optional<uint32_t> StagingArea::TryClaim() {
   const uint32_t count = block_count();
-  const uint32_t first = next_.load(std::memory_order_relaxed);
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t block = (first + i) % count;
+  // The lowest first: a few blocks used over and over stay in the caches of both processes.
+  for (uint32_t block = 0; block < count; ++block) {
     uint32_t expected = StagingBlock::kFree;
     if (BlockAt(segment_, block)
             ->state.compare_exchange_strong(expected, StagingBlock::kInFlight, std::memory_order_acq_rel)) {
@@ -38,6 +37,8 @@ std::optional<uint32_t> StagingArea::Claim() {
     sched_yield();  // where another thread is about to empty it
   }
 }
+
+bool StagingArea::AwaitSettled(uint32_t block) { return AwaitBlock(BlockAt(segment_, block), kSpins, gone_); }
 
 CUresult StagingArea::AwaitFilled(uint32_t block) {
   StagingBlock* b = BlockAt(segment_, block);

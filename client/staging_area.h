@@ -24,6 +24,8 @@ class StagingArea {
   /// Waits for one; nullopt once the server is gone. Not to be called by who holds blocks that only it can
   /// release.
   std::optional<uint32_t> Claim();
+  /// Waits until a block is not in flight, whoever has it by now; false where the server is gone.
+  bool AwaitSettled(uint32_t block);
   /// Waits until the server has filled a block; the code of the copy that did, or kServerGone.
   CUresult AwaitFilled(uint32_t block);
   void Release(uint32_t block);
