@@ -10,7 +10,8 @@
 
 namespace cuplex::client {
 
-/// Blocks that one copy keeps in flight: enough that neither side waits for the other, few enough to stay in caches.
+/// Blocks that one copy keeps in flight: enough that neither side waits for the other, few enough to stay in
+/// caches.
 inline constexpr uint64_t kBlocksInFlight = 6;
 
 /// A copy to the device in `pieces`: fill(piece, bytes of a block) reads the program's memory, submit(piece,
@@ -20,7 +21,8 @@ CUresult StageIn(const Caller& caller, uint64_t pieces, Fill fill, Submit submit
   StagingArea& staging = caller.session->staging();
   std::array<uint32_t, kBlocksInFlight> blocks;
   for (uint64_t piece = 0; piece < pieces; ++piece) {
-    if (piece >= kBlocksInFlight && !staging.AwaitSettled(blocks[piece % kBlocksInFlight])) return kServerGone;
+    if (piece >= kBlocksInFlight && !staging.AwaitSettled(blocks[piece % kBlocksInFlight]))
+      return kServerGone;
     const auto block = staging.Claim();
     if (!block) return kServerGone;
     blocks[piece % kBlocksInFlight] = *block;
