@@ -90,10 +90,13 @@ class RingReader {
     return std::optional(std::span<const std::byte>(copy_.data(), bytes));
   }
 
-  /// Gives the space of all frames taken so far back to the client.
+  /// Gives the space of all frames taken so far back to the client. One that sleeps for want of space is
+  /// woken when half of the ring is free: woken earlier it would soon sleep again, at the cost of two system
+  /// calls each time.
   void Release() {
     header_->ring_head.store(head_, std::memory_order_seq_cst);
-    if (header_->space_wanted.load(std::memory_order_seq_cst) != 0) {
+    if (header_->space_wanted.load(std::memory_order_seq_cst) != 0 &&
+        header_->ring_tail.load(std::memory_order_relaxed) - head_ <= size_ / 2) {
       header_->space_wanted.store(0, std::memory_order_release);
       FutexWake(&header_->space_wanted, 1 << 20);
     }

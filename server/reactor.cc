@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -308,6 +309,8 @@ bool Reactor::Run() {
     } else if (now - looked_at_ns_ > kLookNs) {
       for (auto& queue : house_.queues) queue->CountQueued();
       Wait(0);
+    } else if (quiet) {
+      sched_yield();  // the clients and the driver's own threads may be waiting for this processor
     } else if (!busy) {
       SpinPause();
     }
