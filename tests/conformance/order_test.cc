@@ -85,6 +85,7 @@ TEST_F(Order, AnEventCarriesOrderFromStreamToStream) {
   Stream first(CU_STREAM_NON_BLOCKING), second(CU_STREAM_NON_BLOCKING);
   Event event;
   MUST(Cu().cuMemsetD32_v2(x.at, 0, 16));
+  MUST(Cu().cuCtxSynchronize());  // non-blocking streams do not wait for the legacy stream's fill
   MUST(Cu().cuCtxSynchronize());
   Gate gate(first);
   MUST(Launch(Kernel("slow_write"), 1, 1, first, x.at, 41u, 20000u));
@@ -237,6 +238,7 @@ TEST_F(Order, EachThreadHasADefaultStreamOfItsOwn) {
 TEST_F(Order, ADestroyedStreamFinishesItsWork) {
   DeviceMemory x(4);
   MUST(Cu().cuMemsetD32_v2(x.at, 0, 1));
+  MUST(Cu().cuCtxSynchronize());  // the stream below does not wait for the legacy stream's fill
   CUstream stream = nullptr;
   MUST(Cu().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   {
@@ -253,6 +255,7 @@ TEST_F(Order, AContextWaitsForAllItsStreams) {
   std::vector<std::unique_ptr<Stream>> streams;
   CUfunction slow = Kernel("slow_write");
   MUST(Cu().cuMemsetD32_v2(x.at, 0, 16));
+  MUST(Cu().cuCtxSynchronize());  // non-blocking streams do not wait for the legacy stream's fill
   for (unsigned i = 0; i < 6; ++i) {
     streams.push_back(std::make_unique<Stream>(i % 2 ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT));
     MUST(Launch(slow, 1, 1, *streams[i], x.at + 8 * i, i + 1, 30000u));
