@@ -86,7 +86,6 @@ TEST_F(Order, AnEventCarriesOrderFromStreamToStream) {
   Event event;
   MUST(Cu().cuMemsetD32_v2(x.at, 0, 16));
   MUST(Cu().cuCtxSynchronize());  // non-blocking streams do not wait for the legacy stream's fill
-  MUST(Cu().cuCtxSynchronize());
   Gate gate(first);
   MUST(Launch(Kernel("slow_write"), 1, 1, first, x.at, 41u, 20000u));
   MUST(Cu().cuEventRecord(event, first));
