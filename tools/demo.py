@@ -112,9 +112,10 @@ class Watch:
         self.together = False  # all tenants had a session in one and the same scrape
         self.peak = {}
         self.over = []
+        self.began = self.then = time.monotonic()
+        self.before = {}
 
     def until(self, deadline):
-        began, before, then = time.monotonic(), {}, time.monotonic()
         first = None
         while (now := time.monotonic()) < deadline and not any(t.failure for t in self.tenants):
             scraped = rows(self.server.scrape())
@@ -126,8 +127,8 @@ class Watch:
                     self.over.append(f"{name} had {row.used:.0f} bytes of {row.limit:.0f}")
             first = first or (now, scraped)
             if self.live:
-                self.show(table(scraped, before, now - then, self.tenants), now - began)
-            before, then = scraped, now
+                self.show(table(scraped, self.before, now - self.then, self.tenants), now - self.began)
+            self.before, self.then = scraped, now
             time.sleep(min(0.5 if self.live else 0.1, max(0.0, deadline - time.monotonic())))
 
     def show(self, lines, seconds):
