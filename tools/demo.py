@@ -150,7 +150,8 @@ def run(options, server):
     build = server.build
     greedy = [sys.executable or "python3", str(ROOT / "tools/over_limit.py")]
     tenants = [
-        Tenant("render", "Mandelbrot set, n-body", [example(build, "mandelbrot_driver"), example(build, "nbody_driver")],
+        Tenant("render", "Mandelbrot set, n-body",
+               [example(build, "mandelbrot_driver", "--output", str(build / "mandelbrot.png")), example(build, "nbody_driver")],
                server.environment("render")),
         Tenant("train", "matrix products, reductions", [example(build, "matrix_multiply_driver"), example(build, "reduction_driver")],
                server.environment("train")),
