@@ -1,6 +1,8 @@
 #include "softcuda/context.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "softcuda/call.h"
 #include "softcuda/driver.h"
@@ -122,12 +124,28 @@ bool Context::Idle() {
   return std::ranges::all_of(streams_, [](const Ref<Stream>& stream) { return stream->Idle(); });
 }
 
+void Context::EndWork() {
+  // Work that is nearly done may finish; what is left then is ended, however long it would go on.
+  constexpr auto kGrace = std::chrono::milliseconds(200), kLookAgain = std::chrono::milliseconds(1);
+  const auto until = std::chrono::steady_clock::now() + kGrace;
+  while (!Idle()) {
+    if (std::chrono::steady_clock::now() >= until) {
+      Fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+      std::lock_guard guard(lock);
+      for (auto& stream : streams_) {
+        if (!stream->Idle()) stream->control.Abort();
+      }
+    }
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
 void Context::Die() {
   {
     std::lock_guard guard(lock);
     dead_.store(true, std::memory_order_release);
   }
-  Synchronize();
+  EndWork();
   std::vector<Ref<Event>> dying_events;
   std::vector<Ref<LoadedModule>> dying_modules;
   std::vector<Ref<Stream>> dying_streams;

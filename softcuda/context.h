@@ -61,6 +61,8 @@ class Context {
   std::array<size_t, CU_LIMIT_MAX> limits;
 
  private:
+  void EndWork();
+
   friend class Submission;
 
   void PruneStreams();  // under lock

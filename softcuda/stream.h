@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "softcuda/handles.h"
+#include "softcuda/jit/workers.h"
 #include "softcuda/operation.h"
 
 namespace cuplex::softcuda {
@@ -44,6 +45,7 @@ class Stream {
   uint64_t legacy_waited_for = 0;  // operations of this stream that the legacy stream waits for
   uint64_t waited_for_legacy = 0;  // operations of the legacy stream that this one waits for
   // Likewise: where cooperative grids of this stream keep their barrier; 0 until the first.
+  GridControl control;  // of the grid that it runs
   uintptr_t workspace = 0;
 
   uint64_t submitted() const { return queue_.pushed(); }

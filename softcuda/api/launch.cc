@@ -42,7 +42,7 @@ struct Grid {
 
   std::byte* params() { return large ? large.get() : small; }
 
-  Progress operator()(Stream&) {
+  Progress operator()(Stream& stream) {
     // Grid-wide barriers count in the workspace from zero.
     if (workspace) std::memset(reinterpret_cast<void*>(workspace), 0, kPage);
     Launch launch;
@@ -53,7 +53,7 @@ struct Grid {
     launch.params = {params(), param_bytes};
     launch.grid_id = context->device.NextGrid();
     launch.cooperative_workspace = workspace;
-    auto outcome = context->device.workers().Run(launch);
+    auto outcome = context->device.workers().Run(launch, &stream.control);
     if (!outcome.ok()) {
       Log().warn("{}", outcome.error().sentence);
       context->Fail(outcome.error().blame == Blame::kExhausted ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
