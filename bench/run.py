@@ -13,9 +13,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from bench import transport  # noqa: E402
+from bench import softcuda, transport  # noqa: E402
+from serving import Failure  # noqa: E402
 
-BENCHMARKS = {"transport": transport}
+BENCHMARKS = {"transport": transport, "softcuda": softcuda}
 
 
 def holds(row):
@@ -50,7 +51,7 @@ def main():
     build = pathlib.Path(options.build).resolve()
     try:
         rows = BENCHMARKS[options.name].measure(build)
-    except transport.Failure as failure:
+    except Failure as failure:
         print(f"bench: {failure}", file=sys.stderr)
         return 1
     for row in rows:

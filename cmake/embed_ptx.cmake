@@ -1,7 +1,7 @@
 # Run by `cmake -P`: makes the header HEADER, which gives the text of the file PTX as NAMESPACE::kPtx.
 file(READ ${PTX} text)
 file(CONFIGURE OUTPUT ${HEADER} @ONLY CONTENT [[
-// Made from the .ptx of this name by examples/common/embed_ptx.cmake. Do not edit.
+// Made from the .ptx of this name by cmake/embed_ptx.cmake. Do not edit.
 #pragma once
 
 namespace @NAMESPACE@ {
