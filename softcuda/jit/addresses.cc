@@ -283,6 +283,28 @@ Value* Emitter::LocalTop() {
   return local_start_ ? ir.CreateAdd(local_start_, I64(local_top_)) : static_cast<Value*>(I64(local_top_));
 }
 
+Result<Value*> Emitter::PlainAddress(const Instruction& in, const Operand& op, Space space) {
+  if (op.kind != OperandKind::kAddress || !op.parts.empty()) return Refuse(in, "needs an address there");
+  Value* base = I64(0);
+  if (op.base == ptx::BaseKind::kRegister) {
+    unsigned width = ptx::BitsOf(frame_->fn->TypeOfRegister(op.id));
+    TRY(base, Read(in, Operand::Register(op.id), width == 64 ? Type::kB64 : Type::kB32));
+    base = ir.CreateZExt(base, Int(64));
+  } else if (op.base == ptx::BaseKind::kSymbol) {
+    const ptx::Variable* v = op.symbol == ptx::SymbolKind::kGlobalVariable  ? &build.module.variables[op.id]
+                             : op.symbol == ptx::SymbolKind::kLocalVariable ? &frame_->fn->variables[op.id]
+                                                                            : nullptr;
+    if (!v) return Refuse(in, "has an address that is no variable's");
+    bool fits = KindOf(space) == KindOf(v->space) || (space == Space::kNone && v->space == Space::kGlobal);
+    if (!fits) return Refuse(in, "names a variable of another state space");
+    Operand symbol = op;
+    symbol.kind = OperandKind::kSymbol;
+    symbol.bits = 0;
+    TRY(base, SymbolValue(in, symbol));
+  }
+  return ir.CreateAdd(base, I64(op.bits));
+}
+
 Result<Value*> Emitter::Address(const Instruction& in, const Operand& op, Space space, unsigned bytes) {
   if (op.kind != OperandKind::kAddress) return Refuse(in, "needs an address there");
   bool shared = space == Space::kShared || space == Space::kSharedCta || space == Space::kSharedCluster;

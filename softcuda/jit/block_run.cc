@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdio>
 
+#include "softcuda/jit/matrix.h"
+
 namespace cuplex::softcuda {
 
 void BlockRun::Begin(StepCode code, const BlockContext& context, std::byte* lanes, uint32_t lane_bytes,
@@ -113,10 +115,10 @@ CUPLEX_CALLS_MACHINE_CODE bool BlockRun::RunWarp(Running& running, uint32_t w) {
             break;
         }
       }
-      if (warp.at_collective) moved |= Resolve(w);
+      if (warp.at_collective) moved |= Resolve(running, w);
     }
     if (!warp.converging) return moved;
-    moved |= Converge(w);
+    moved |= Converge(running, w);
   }
 }
 
@@ -186,7 +188,7 @@ bool BlockRun::TryBarrier(uint32_t id) {
   return true;
 }
 
-bool BlockRun::Resolve(uint32_t w) {
+bool BlockRun::Resolve(Running& running, uint32_t w) {
   Warp& warp = warp_[w];
   bool moved = false;
   uint32_t candidates = warp.at_collective;
@@ -201,7 +203,7 @@ bool BlockRun::Resolve(uint32_t w) {
     candidates &= ~group;
     uint32_t needed = first.mask & ~warp.missing;
     if ((group & needed) != needed) continue;
-    Perform(w, static_cast<Collective>(first.op), group);
+    Perform(running, w, static_cast<Collective>(first.op), group);
     warp.at_collective &= ~group;
     warp.ready |= group;
     moved = true;
@@ -209,7 +211,7 @@ bool BlockRun::Resolve(uint32_t w) {
   return moved;
 }
 
-bool BlockRun::Converge(uint32_t w) {
+bool BlockRun::Converge(Running& running, uint32_t w) {
   Warp& warp = warp_[w];
   const Lane& first = LaneAt(w, static_cast<uint32_t>(std::countr_zero(warp.converging)));
   uint32_t group = 0;
@@ -217,13 +219,37 @@ bool BlockRun::Converge(uint32_t w) {
     uint32_t i = static_cast<uint32_t>(std::countr_zero(m));
     if (LaneAt(w, i).resume == first.resume) group |= 1u << i;
   }
-  Perform(w, static_cast<Collective>(first.op), group);
+  Perform(running, w, static_cast<Collective>(first.op), group);
   warp.converging &= ~group;
   warp.ready |= group;
   return true;
 }
 
-void BlockRun::Perform(uint32_t w, Collective op, uint32_t group) {
+/// What lanes that are not there would hand over is zero.
+void BlockRun::PerformMatrix(Running& running, uint32_t w, uint32_t group) {
+  uint32_t first = static_cast<uint32_t>(std::countr_zero(group));
+  Lane& leader = LaneAt(w, first);
+  running.lane = &leader;
+  const MatrixOp op = MatrixOp::Unpack(leader.value);
+  alignas(64) uint32_t in[kMatrixWords][32] = {};
+  alignas(64) uint32_t out[kMatrixWords][32];
+  auto words = [&](uint32_t lane) {
+    return reinterpret_cast<uint32_t*>(reinterpret_cast<std::byte*>(&LaneAt(w, lane)) + leader.b);
+  };
+  for (uint32_t m = group; m; m &= m - 1) {
+    uint32_t i = static_cast<uint32_t>(std::countr_zero(m));
+    const uint32_t* from = words(i);
+    for (unsigned k = 0; k < op.WordsIn(); ++k) in[k][i] = from[k];
+  }
+  RunMatrix(op, running, in, out);
+  for (uint32_t m = group; m; m &= m - 1) {
+    uint32_t i = static_cast<uint32_t>(std::countr_zero(m));
+    uint32_t* to = words(i);
+    for (unsigned k = 0; k < op.WordsOut(); ++k) to[k] = out[k][i];
+  }
+}
+
+void BlockRun::Perform(Running& running, uint32_t w, Collective op, uint32_t group) {
   auto each = [&](auto&& visit) {
     for (uint32_t m = group; m; m &= m - 1) {
       uint32_t i = static_cast<uint32_t>(std::countr_zero(m));
@@ -324,6 +350,8 @@ void BlockRun::Perform(uint32_t w, Collective op, uint32_t group) {
     }
     case Collective::kActivemask:
       return give(group);
+    case Collective::kMatrix:
+      return PerformMatrix(running, w, group);
   }
 }
 

@@ -53,9 +53,10 @@ class BlockRun {
   }
   bool RunWarp(Running& running, uint32_t w);
   void StartBarrier(Running& running, Warp& warp, Lane& lane, uint32_t bit);
-  bool Resolve(uint32_t w);
-  bool Converge(uint32_t w);
-  void Perform(uint32_t w, Collective op, uint32_t group);
+  bool Resolve(Running& running, uint32_t w);
+  bool Converge(Running& running, uint32_t w);
+  void Perform(Running& running, uint32_t w, Collective op, uint32_t group);
+  void PerformMatrix(Running& running, uint32_t w, uint32_t group);
   bool TryBarrier(uint32_t id);
   uint32_t WaitingAt(uint32_t w, uint32_t id);
 

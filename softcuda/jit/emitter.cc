@@ -7,6 +7,7 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Verifier.h>
 
+#include "softcuda/jit/matrix.h"
 #include "softcuda/jit/opcodes.h"
 #include "softcuda/jit/program.h"
 
@@ -39,6 +40,14 @@ llvm::Function* Build::DeviceFunction(uint32_t index) {
     to_emit.push_back(index);
   }
   return f;
+}
+
+uint32_t Build::CollectiveArea() {
+  if (!collective_area) {
+    collective_area = (lane_bytes + 15) / 16 * 16;
+    lane_bytes = collective_area + 4 * kMatrixWords;
+  }
+  return collective_area;
 }
 
 Status EmitKernel(Build& build, uint32_t function, const std::string& symbol) {

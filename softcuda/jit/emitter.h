@@ -35,7 +35,11 @@ struct Build {
   std::map<uint32_t, llvm::Function*> functions = {};  // by index, device functions that are called
   std::vector<uint32_t> to_emit = {};                  // declared, body still missing
 
+  uint32_t collective_area = 0;  // offset in the record, 0 until it is needed
+
   llvm::Function* DeviceFunction(uint32_t index);
+  /// Where in a thread's record the words lie that it hands to a matrix instruction, and gets from it.
+  uint32_t CollectiveArea();
 };
 
 /// Emits a kernel and every function it calls into build.llvm, under the name `symbol`.
@@ -87,6 +91,9 @@ class Emitter {
   /// `space` is the instruction's, kNone for generic.
   Result<Value*> Address(const ptx::Instruction& in, const ptx::Operand& operand, ptx::Space space,
                          unsigned bytes);
+  /// What a memory operand says, as an address in its state space, 64 bits, not checked: for instructions
+  /// that are carried out by a function, which checks (reach.h).
+  Result<Value*> PlainAddress(const ptx::Instruction& in, const ptx::Operand& operand, ptx::Space space);
   /// Address of a symbol in its own state space, as PTX sees it.
   Result<Value*> SymbolValue(const ptx::Instruction& in, const ptx::Operand& operand);
   /// Marks a load or store of the program's own memory: it never touches contexts and records.

@@ -31,6 +31,8 @@ EmitFunction EmitAtom;
 EmitFunction EmitCp, EmitMbarrier;
 // video.cc
 EmitFunction EmitVideo;
+// matrices.cc
+EmitFunction EmitMatrix;
 // control_flow.cc
 EmitFunction EmitBra, EmitBrx, EmitRet, EmitExit, EmitTrap, EmitCall, EmitNanosleep;
 // warp.cc

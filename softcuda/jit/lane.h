@@ -45,6 +45,7 @@ enum class Collective : uint32_t {
   kReduxMaxU,
   kElect,
   kActivemask,
+  kMatrix,  // value: a packed MatrixOp (matrix.h), b: where in the record its words lie
 };
 
 /// What a barrier computes of its threads' predicates, Lane::b for kBarrier.

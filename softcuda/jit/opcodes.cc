@@ -98,6 +98,14 @@ const Mods kMemoryBarrier = {Mod::kInit,         Mod::kInval,    Mod::kArrive,  
                              Mod::kNoComplete,   Mod::kTestWait, Mod::kTryWait, Mod::kParity,
                              Mod::kPendingCount, Mod::kRelease,  Mod::kAcquire, Mod::kRelaxed,
                              Mod::kCta,          Mod::kCluster};
+const Mods kMultiplyMatrix = {
+    Mod::kMma,      Mod::kSync,      Mod::kAligned,   Mod::kRow,      Mod::kCol,     Mod::kSatfinite,
+    Mod::kRn,       Mod::kRz,        Mod::kRm,        Mod::kRp,       Mod::kAnd,     Mod::kXor,
+    Mod::kPopc,     Mod::kLoad,      Mod::kStore,     Mod::kA,        Mod::kB,       Mod::kC,
+    Mod::kD,        Mod::kM16n16k16, Mod::kM32n8k16,  Mod::kM8n32k16, Mod::kM8n8k4,  Mod::kM16n16k8,
+    Mod::kM8n8k32,  Mod::kM8n8k128,  Mod::kM8n8k16,   Mod::kM16n8k4,  Mod::kM16n8k8, Mod::kM16n8k16,
+    Mod::kM16n8k32, Mod::kM16n8k64,  Mod::kM16n8k128, Mod::kM16n8k256};
+const Mods kMoveMatrix = {Mod::kSync, Mod::kAligned, Mod::kM8n8, Mod::kX1, Mod::kX2, Mod::kX4, Mod::kTrans};
 constexpr bool kWrites = true, kReads = false, kWaits = true;
 
 const std::vector<OpcodeRow>& Rows() {
@@ -139,6 +147,7 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kGriddepcontrol, EmitNothing, kReads, false, kDepend},
         {Opcode::kIsspacep, EmitIsspacep, kWrites, false, kNothing},
         {Opcode::kLd, EmitLd, kWrites, false, kCacheAndOrder},
+        {Opcode::kLdmatrix, EmitMatrix, kWrites, kWaits, kMoveMatrix},
         {Opcode::kLdu, EmitLd, kWrites, false, kCacheAndOrder},
         {Opcode::kLg2, EmitMath, kWrites, false, kApprox},
         {Opcode::kLop3, EmitLop3, kWrites, false, kLogic},
@@ -150,7 +159,9 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kMbarrier, EmitMbarrier, kWrites, false, kMemoryBarrier},
         {Opcode::kMembar, EmitFence, kReads, false, kFences},
         {Opcode::kMin, EmitMinMax, kWrites, false, kMinMax},
+        {Opcode::kMma, EmitMatrix, kWrites, kWaits, kMultiplyMatrix},
         {Opcode::kMov, EmitMov, kWrites, false, kNothing},
+        {Opcode::kMovmatrix, EmitMatrix, kWrites, kWaits, kMoveMatrix},
         {Opcode::kMul, EmitMul, kWrites, false, kMultiply},
         {Opcode::kMul24, EmitMad24, kWrites, false, kLoHi},
         {Opcode::kNanosleep, EmitNanosleep, kReads, false, kNothing},
@@ -180,6 +191,7 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kSlct, EmitSlct, kWrites, false, kFtz},
         {Opcode::kSqrt, EmitRoot, kWrites, false, kDivide},
         {Opcode::kSt, EmitSt, kReads, false, kCacheAndOrder},
+        {Opcode::kStmatrix, EmitMatrix, kReads, kWaits, kMoveMatrix},
         {Opcode::kSub, EmitSub, kWrites, false, kFloat},
         {Opcode::kSubc, EmitSub, kWrites, false, kFloat},
         {Opcode::kSzext, EmitSzext, kWrites, false, kWrapClamp},
@@ -199,6 +211,7 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kVsub2, EmitVideo, kWrites, false, kVideo},
         {Opcode::kVsub4, EmitVideo, kWrites, false, kVideo},
         {Opcode::kVote, EmitVote, kWrites, kWaits, kVote},
+        {Opcode::kWmma, EmitMatrix, kWrites, kWaits, kMultiplyMatrix},
         {Opcode::kXor, EmitLogic, kWrites, false, kNothing},
     };
     return r;

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <vector>
 
+#include "softcuda/jit/matrix.h"
 #include "softcuda/jit/running.h"
 
 namespace cuplex::softcuda {
@@ -253,6 +254,7 @@ std::span<const RuntimeSymbol> RuntimeSymbols() {
         {"cuplex_assert_failed", Of(&AssertFailed)},
         {"cuplex_vprintf", Of(&Printf)},
         {"cuplex_globaltimer", Of(&Globaltimer)},
+        {"cuplex_matrix", Of(&RunPackedMatrix)},
         {"memcpy", Of<void*(void*, const void*, size_t)>(&std::memcpy)},
         {"memmove", Of<void*(void*, const void*, size_t)>(&std::memmove)},
         {"memset", Of<void*(void*, int, size_t)>(&std::memset)},
