@@ -208,6 +208,12 @@ struct CUDA_ARRAY_DESCRIPTOR_st {
   unsigned int NumChannels;
 };
 
+struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st {
+  size_t size;
+  size_t alignment;
+  unsigned int reserved[4];
+};
+
 struct CUDA_HOST_NODE_PARAMS_st {
   CUhostFn fn;
   void* userData;

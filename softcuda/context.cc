@@ -17,7 +17,13 @@ constexpr uint64_t kMostPending = 16384;
 
 Context::Context(Driver& driver, Device& device, unsigned flags, bool primary, unsigned api_version,
                  uint64_t id)
-    : driver(driver), device(device), primary(primary), api_version(api_version), id(id), flags(flags) {
+    : driver(driver),
+      device(device),
+      primary(primary),
+      api_version(api_version),
+      id(id),
+      flags(flags),
+      textures(id) {
   limits.fill(0);
   limits[CU_LIMIT_STACK_SIZE] = 1024;
   limits[CU_LIMIT_PRINTF_FIFO_SIZE] = size_t{1} << 20;
@@ -149,6 +155,8 @@ void Context::Die() {
   std::vector<Ref<Event>> dying_events;
   std::vector<Ref<LoadedModule>> dying_modules;
   std::vector<Ref<Stream>> dying_streams;
+  std::vector<Ref<Array>> dying_arrays;
+  std::vector<Ref<MipmappedArray>> dying_mipmapped;
   {
     std::lock_guard guard(lock);
     for (auto& event : events_) HandleTable<Event>::Retire(event.get());
@@ -157,6 +165,13 @@ void Context::Die() {
       HandleTable<LoadedModule>::Retire(module.get());
     }
     for (auto& stream : streams_) HandleTable<Stream>::Retire(stream.get());
+    for (auto& array : arrays) HandleTable<Array>::Retire(array.get());
+    for (auto& array : mipmapped_arrays) {
+      for (auto& level : array->levels) HandleTable<Array>::Retire(level.get());
+      HandleTable<MipmappedArray>::Retire(array.get());
+    }
+    dying_arrays.swap(arrays);
+    dying_mipmapped.swap(mipmapped_arrays);
     dying_events.swap(events_);
     dying_modules.swap(modules);
     dying_streams.swap(streams_);

@@ -12,12 +12,15 @@
 #include "softcuda/device.h"
 #include "softcuda/handles.h"
 #include "softcuda/stream.h"
+#include "softcuda/texture.h"
 
 namespace cuplex::softcuda {
 
+class Array;
 class Driver;
 class Event;
 class LoadedModule;
+class MipmappedArray;
 
 class Context {
  public:
@@ -31,6 +34,7 @@ class Context {
   const uint64_t id;
   std::atomic<unsigned> flags;
   std::atomic<CUfunc_cache> cache_config{CU_FUNC_CACHE_PREFER_NONE};
+  Textures textures;
 
   /// The code that every call in this context gives from now on; the first one stays.
   void Fail(CUresult code);
@@ -58,6 +62,8 @@ class Context {
   std::mutex lock;  // guards submission, and the lists below
 
   std::vector<Ref<LoadedModule>> modules;
+  std::vector<Ref<Array>> arrays;  // without the levels of mipmapped ones
+  std::vector<Ref<MipmappedArray>> mipmapped_arrays;
   std::array<size_t, CU_LIMIT_MAX> limits;
 
  private:

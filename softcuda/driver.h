@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "cuda/driver_types.h"
+#include "softcuda/array.h"
 #include "softcuda/context.h"
 #include "softcuda/device.h"
 #include "softcuda/event.h"
@@ -39,6 +40,8 @@ class Driver {
   HandleTable<LibraryKernel> kernels;
   HandleTable<Pool> pools{4096};
   HandleTable<Physical> physicals;
+  HandleTable<Array> arrays;
+  HandleTable<MipmappedArray> mipmapped_arrays;
 
   MemoryMap memory;
   std::vector<std::unique_ptr<Device>> devices;

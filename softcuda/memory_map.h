@@ -43,6 +43,7 @@ struct Block {
     kPinned,      // cuMemHostAlloc
     kManaged,     // cuMemAllocManaged
     kRegistered,  // cuMemHostRegister: the program's own memory
+    kArray,       // of arrays, which programs name by handle
   };
 
   Kind kind = Kind::kDevice;

@@ -1,4 +1,7 @@
-// Copies between linear memories.
+// Copies between linear memories and arrays.
+#include <algorithm>
+
+#include "softcuda/array.h"
 #include "softcuda/exports.h"
 #include "softcuda/transfer.h"
 
@@ -21,11 +24,12 @@ struct PitchedEnd {
   CUmemorytype type;
   const void* host;
   CUdeviceptr device;
+  CUarray array;
   size_t x, y, z;
   size_t pitch, height;
 };
 
-CUresult Read(const PitchedEnd& end, Box box, TransferEnd* out) {
+CUresult Read(Context& context, const PitchedEnd& end, Box box, TransferEnd* out) {
   switch (end.type) {
     case CU_MEMORYTYPE_HOST:
       out->kind = EndKind::kHost;
@@ -39,8 +43,12 @@ CUresult Read(const PitchedEnd& end, Box box, TransferEnd* out) {
       out->kind = EndKind::kUnified;
       out->at.base = end.device;
       break;
-    case CU_MEMORYTYPE_ARRAY:
-      return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_MEMORYTYPE_ARRAY: {
+      Ref<Array> array = context.driver.arrays.Find(end.array);
+      if (!array) return CUDA_ERROR_INVALID_HANDLE;
+      out->kind = EndKind::kDevice;
+      return PlaceInArray(*array, end.x, end.y, end.z, box, &out->at);
+    }
     default:
       return CUDA_ERROR_INVALID_VALUE;
   }
@@ -69,28 +77,76 @@ CUresult Read(const PitchedEnd& end, Box box, TransferEnd* out) {
 CUresult CopyPitched(CUstream stream, bool wait, const PitchedEnd& to, const PitchedEnd& from, Box box) {
   return InContext([&](Context& context) -> CUresult {
     TransferEnd target, source;
-    if (CUresult wrong = Read(to, box, &target)) return wrong;
-    if (CUresult wrong = Read(from, box, &source)) return wrong;
+    if (CUresult wrong = Read(context, to, box, &target)) return wrong;
+    if (CUresult wrong = Read(context, from, box, &source)) return wrong;
     return Transfer(context, stream, wait, target, source, box);
   });
 }
 
 CUresult Copy2D(const CUDA_MEMCPY2D* c, CUstream stream, bool wait) {
   if (!c) return CUDA_ERROR_INVALID_VALUE;
-  return CopyPitched(stream, wait,
-                     {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, 0, c->dstPitch, 0},
-                     {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, 0, c->srcPitch, 0},
-                     {c->WidthInBytes, c->Height, 1});
+  return CopyPitched(
+      stream, wait,
+      {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, 0, c->dstPitch, 0},
+      {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, 0, c->srcPitch, 0},
+      {c->WidthInBytes, c->Height, 1});
 }
 
 CUresult Copy3D(const CUDA_MEMCPY3D* c, CUstream stream, bool wait) {
   if (!c || c->srcLOD || c->dstLOD || c->reserved0 || c->reserved1) return CUDA_ERROR_INVALID_VALUE;
   return CopyPitched(stream, wait,
-                     {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, c->dstZ,
-                      c->dstPitch, c->dstHeight},
-                     {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, c->srcZ,
-                      c->srcPitch, c->srcHeight},
+                     {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY,
+                      c->dstZ, c->dstPitch, c->dstHeight},
+                     {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY,
+                      c->srcZ, c->srcPitch, c->srcHeight},
                      {c->WidthInBytes, c->Height, c->Depth});
+}
+
+// One end of a copy of a run of bytes: linear memory, or an array, whose bytes count row after row.
+struct RunEnd {
+  EndKind kind;
+  uintptr_t at;  // address, or bytes from the array's beginning
+  bool in_array;
+  CUarray handle;
+
+  static RunEnd Linear(EndKind kind, uintptr_t at) { return {kind, at, false, nullptr}; }
+  static RunEnd In(CUarray array, size_t offset) { return {EndKind::kDevice, offset, true, array}; }
+};
+
+// Finds the array of an end, and checks that the run lies in it.
+CUresult Find(Context& context, const RunEnd& end, size_t bytes, Ref<Array>* array) {
+  if (!end.in_array) return CUDA_SUCCESS;
+  *array = context.driver.arrays.Find(end.handle);
+  if (!*array) return CUDA_ERROR_INVALID_HANDLE;
+  const Box whole = (*array)->extent();
+  const size_t room = whole.width * whole.height;
+  return whole.depth > 1 || end.at > room || bytes > room - end.at ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+// Where the run goes on after `done` bytes, and for how many of `*piece` it stays in one row.
+void PlaceRun(const RunEnd& end, const Array* array, size_t done, size_t* piece, TransferEnd* out) {
+  *out = {end.kind, {end.at + done}};
+  if (!array) return;
+  const size_t width = array->extent().width, x = (end.at + done) % width, y = (end.at + done) / width;
+  *piece = std::min(*piece, width - x);
+  out->at = {array->base + y * array->at.row_pitch + x};
+}
+
+CUresult CopyRun(CUstream stream, bool wait, RunEnd to, RunEnd from, size_t bytes) {
+  return InContext([&](Context& context) -> CUresult {
+    Ref<Array> to_array, from_array;
+    if (CUresult wrong = Find(context, to, bytes, &to_array)) return wrong;
+    if (CUresult wrong = Find(context, from, bytes, &from_array)) return wrong;
+    for (size_t done = 0; done < bytes;) {
+      size_t piece = bytes - done;
+      TransferEnd target, source;
+      PlaceRun(to, to_array.get(), done, &piece, &target);
+      PlaceRun(from, from_array.get(), done, &piece, &source);
+      if (CUresult failed = Transfer(context, stream, wait, target, source, {piece})) return failed;
+      done += piece;
+    }
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult CopyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
@@ -139,6 +195,37 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size
 CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                            CUcontext srcContext, size_t ByteCount, CUstream hStream) {
   return CopyPeer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream, false);
+}
+
+CUresult cuMemcpyAtoH_v2(void* dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
+  return CopyRun(nullptr, true, RunEnd::Linear(EndKind::kHost, At(dstHost)), RunEnd::In(srcArray, srcOffset),
+                 ByteCount);
+}
+CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void* srcHost, size_t ByteCount) {
+  return CopyRun(nullptr, true, RunEnd::In(dstArray, dstOffset), RunEnd::Linear(EndKind::kHost, At(srcHost)),
+                 ByteCount);
+}
+CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
+  return CopyRun(nullptr, true, RunEnd::Linear(EndKind::kDevice, dstDevice), RunEnd::In(srcArray, srcOffset),
+                 ByteCount);
+}
+CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount) {
+  return CopyRun(nullptr, true, RunEnd::In(dstArray, dstOffset), RunEnd::Linear(EndKind::kDevice, srcDevice),
+                 ByteCount);
+}
+CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset,
+                         size_t ByteCount) {
+  return CopyRun(nullptr, true, RunEnd::In(dstArray, dstOffset), RunEnd::In(srcArray, srcOffset), ByteCount);
+}
+CUresult cuMemcpyAtoHAsync_v2(void* dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount,
+                              CUstream hStream) {
+  return CopyRun(hStream, false, RunEnd::Linear(EndKind::kHost, At(dstHost)), RunEnd::In(srcArray, srcOffset),
+                 ByteCount);
+}
+CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void* srcHost, size_t ByteCount,
+                              CUstream hStream) {
+  return CopyRun(hStream, false, RunEnd::In(dstArray, dstOffset), RunEnd::Linear(EndKind::kHost, At(srcHost)),
+                 ByteCount);
 }
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* pCopy) { return Copy2D(pCopy, nullptr, true); }

@@ -149,7 +149,7 @@ TEST_F(Copies, TwoDimensions) {
   copy.dstPitch = 30;
   EXPECT_CODE(cuMemcpy2D_v2(&copy), CUDA_ERROR_INVALID_VALUE);
   copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-  EXPECT_CODE(cuMemcpy2D_v2(&copy), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_CODE(cuMemcpy2D_v2(&copy), CUDA_ERROR_INVALID_HANDLE);
   EXPECT_CODE(cuMemcpy2D_v2(nullptr), CUDA_ERROR_INVALID_VALUE);
 }
 

@@ -53,6 +53,7 @@ struct Grid {
     launch.params = {params(), param_bytes};
     launch.grid_id = context->device.NextGrid();
     launch.cooperative_workspace = workspace;
+    launch.textures = &context->textures.table();
     auto outcome = context->device.workers().Run(launch, &stream.control);
     if (!outcome.ok()) {
       Log().warn("{}", outcome.error().sentence);

@@ -177,10 +177,10 @@ TEST_F(ControlFlow, RefusesByNameAndLine) {
     return program.ok() ? std::string() : program.error().sentence;
   };
   std::string texture = refused(R"(.visible .entry k() {
-  .reg .f32 %f<5>; .reg .b64 %t;
-  tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%t, {%f0}];
+  .reg .f32 %f<5>; .reg .b32 %r<3>; .reg .b64 %t;
+  tex.2dms.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%t, {%r0, %r0, %r1, %r1}];
   ret; })");
-  EXPECT_NE(texture.find("tex.1d.v4.f32.f32"), std::string::npos) << texture;
+  EXPECT_NE(texture.find("tex.2dms.v4.f32.s32"), std::string::npos) << texture;
   EXPECT_NE(texture.find("line 6"), std::string::npos) << texture;
   std::string extern_call = refused(R"(.extern .func (.param .b64 r) malloc (.param .b64 n);
 .visible .entry k() { .reg .b64 %rd;

@@ -33,6 +33,8 @@ EmitFunction EmitCp, EmitMbarrier;
 EmitFunction EmitVideo;
 // matrices.cc
 EmitFunction EmitMatrix;
+// texture.cc
+EmitFunction EmitTex, EmitTld4, EmitTextureQuery, EmitSuld, EmitSust, EmitSured;
 // control_flow.cc
 EmitFunction EmitBra, EmitBrx, EmitRet, EmitExit, EmitTrap, EmitCall, EmitNanosleep;
 // warp.cc

@@ -17,7 +17,9 @@ class Filler {
       : module_(module), v_(variable), places_(places), bytes_(variable.SizeBytes()) {}
 
   Result<std::vector<std::byte>> Fill() {
-    if (v_.initializer) TRY(Put(*v_.initializer, 0, bytes_.size(), 0));
+    // What a reference is said to be like is for who binds it; at first it names nothing.
+    const bool reference = v_.type == Type::kTexref || v_.type == Type::kSurfref;
+    if (v_.initializer && !reference) TRY(Put(*v_.initializer, 0, bytes_.size(), 0));
     return std::move(bytes_);
   }
 

@@ -106,6 +106,18 @@ const Mods kMultiplyMatrix = {
     Mod::kM8n8k32,  Mod::kM8n8k128,  Mod::kM8n8k16,   Mod::kM16n8k4,  Mod::kM16n8k8, Mod::kM16n8k16,
     Mod::kM16n8k32, Mod::kM16n8k64,  Mod::kM16n8k128, Mod::kM16n8k256};
 const Mods kMoveMatrix = {Mod::kSync, Mod::kAligned, Mod::kM8n8, Mod::kX1, Mod::kX2, Mod::kX4, Mod::kTrans};
+const Mods kTexture = {Mod::kD1,    Mod::kD2, Mod::kD3, Mod::kA1d,  Mod::kA2d,   Mod::kCube,
+                       Mod::kAcube, Mod::kV2, Mod::kV4, Mod::kBase, Mod::kLevel, Mod::kGrad};
+const Mods kGather = {Mod::kR,   Mod::kG,    Mod::kB,     Mod::kA, Mod::kD2,
+                      Mod::kA2d, Mod::kCube, Mod::kAcube, Mod::kV4};
+const Mods kTextureQuery = {
+    Mod::kWidth,      Mod::kHeight,           Mod::kDepth,     Mod::kChannelDataType, Mod::kChannelOrder,
+    Mod::kArraySize,  Mod::kNormalizedCoords, Mod::kLevel,     Mod::kNumMipmapLevels, Mod::kNumSamples,
+    Mod::kFilterMode, Mod::kAddrMode0,        Mod::kAddrMode1, Mod::kAddrMode2,       Mod::kMemoryLayout};
+const Mods kSurface = {Mod::kB,   Mod::kP,   Mod::kD1,  Mod::kD2,   Mod::kD3,    Mod::kA1d,
+                       Mod::kA2d, Mod::kCa,  Mod::kCg,  Mod::kCs,   Mod::kCv,    Mod::kWb,
+                       Mod::kWt,  Mod::kV2,  Mod::kV4,  Mod::kTrap, Mod::kClamp, Mod::kZero,
+                       Mod::kAdd, Mod::kMin, Mod::kMax, Mod::kAnd,  Mod::kOr};
 constexpr bool kWrites = true, kReads = false, kWaits = true;
 
 const std::vector<OpcodeRow>& Rows() {
@@ -194,10 +206,17 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kStmatrix, EmitMatrix, kReads, kWaits, kMoveMatrix},
         {Opcode::kSub, EmitSub, kWrites, false, kFloat},
         {Opcode::kSubc, EmitSub, kWrites, false, kFloat},
+        {Opcode::kSuld, EmitSuld, kWrites, false, kSurface},
+        {Opcode::kSuq, EmitTextureQuery, kWrites, false, kTextureQuery},
+        {Opcode::kSured, EmitSured, kReads, false, kSurface},
+        {Opcode::kSust, EmitSust, kReads, false, kSurface},
         {Opcode::kSzext, EmitSzext, kWrites, false, kWrapClamp},
         {Opcode::kTanh, EmitMath, kWrites, false, kApprox},
         {Opcode::kTestp, EmitTestp, kWrites, false, kTest},
+        {Opcode::kTex, EmitTex, kWrites, false, kTexture},
+        {Opcode::kTld4, EmitTld4, kWrites, false, kGather},
         {Opcode::kTrap, EmitTrap, kReads, false, kNothing},
+        {Opcode::kTxq, EmitTextureQuery, kWrites, false, kTextureQuery},
         {Opcode::kVabsdiff2, EmitVideo, kWrites, false, kVideo},
         {Opcode::kVabsdiff4, EmitVideo, kWrites, false, kVideo},
         {Opcode::kVadd2, EmitVideo, kWrites, false, kVideo},

@@ -28,7 +28,7 @@ TEST(Opcodes, AreTheOnesThatTheDocumentationNames) {
 
 TEST(Opcodes, AreFoundByName) {
   EXPECT_EQ(FindOpcodeRow(ptx::Opcode::kFma)->opcode, ptx::Opcode::kFma);
-  EXPECT_EQ(FindOpcodeRow(ptx::Opcode::kTex), nullptr);
+  EXPECT_EQ(FindOpcodeRow(ptx::Opcode::kTcgen05), nullptr);
   EXPECT_EQ(FindOpcodeRow(static_cast<ptx::Opcode>(0x10003)), nullptr);
 }
 

@@ -137,14 +137,17 @@ class ProgramImpl final : public Program {
         return Fail(Blame::kUnsupported, "line {}: variable `{}` is declared and nowhere defined",
                     v.place.line, v.name);
       }
-      if (v.type == ptx::Type::kTexref || v.type == ptx::Type::kSamplerref || v.type == ptx::Type::kSurfref) {
+      if (v.type == ptx::Type::kSamplerref) {
         return Fail(Blame::kUnsupported,
-                    "line {}: `{}` is a reference to a texture or surface, which softcuda does not have",
-                    v.place.line, v.name);
+                    "line {}: `{}` is a sampler of its own, which softcuda does not have", v.place.line,
+                    v.name);
       }
       variable_by_name_[v.name] = {variables_.size(), i};
-      variables_.push_back(
-          {v.name, v.space == Space::kConst, v.SizeBytes(), std::max<uint32_t>(v.Alignment(), 1)});
+      variables_.push_back({v.name, v.space == Space::kConst, v.SizeBytes(),
+                            std::max<uint32_t>(v.Alignment(), 1),
+                            v.type == ptx::Type::kTexref    ? VariableInfo::Reference::kTexture
+                            : v.type == ptx::Type::kSurfref ? VariableInfo::Reference::kSurface
+                                                            : VariableInfo::Reference::kNone});
       if (v.space == Space::kConst) const_bytes_ += static_cast<uint32_t>(v.SizeBytes());
       if (v.initializer) TRY(BytesOf(*module_, i, MadeUpPlaces(*module_, window_)));
     }

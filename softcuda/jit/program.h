@@ -54,6 +54,8 @@ struct VariableInfo {
   bool constant = false;
   size_t size = 0;
   size_t alignment = 1;
+  /// A .texref or .surfref: holds the handle of what it is bound to, at first none.
+  enum class Reference : uint8_t { kNone, kTexture, kSurface } reference = Reference::kNone;
 };
 
 struct CompileOptions {

@@ -6,13 +6,16 @@
 // scheduler's loop.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <csetjmp>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/result.h"
 #include "softcuda/jit/lane.h"
+#include "softcuda/jit/texture_table.h"
 #include "softcuda/jit/workers.h"
 
 namespace cuplex::softcuda {
@@ -23,7 +26,13 @@ struct Running {
   const std::atomic<bool>* aborted = nullptr;  // may be null
   const AddressWindow* window = nullptr;
   BlockContext* block = nullptr;
-  Lane* lane = nullptr;  // the thread that runs
+  Lane* lane = nullptr;                    // the thread that runs
+  const TextureTable* textures = nullptr;  // of the grid's context; may be null
+
+  // Headers that were read out of it, by the low bits of their handles.
+  static constexpr size_t kTexturesKept = 4;
+  std::array<uint64_t, kTexturesKept> kept_handle = {};
+  alignas(TextureHeader) std::byte kept_header[kTexturesKept][sizeof(TextureHeader)];
 
   // What went wrong, for whoever catches the jump.
   Fault::Kind kind = Fault::Kind::kLaunchFailure;

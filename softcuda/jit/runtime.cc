@@ -259,8 +259,7 @@ std::span<const RuntimeSymbol> RuntimeSymbols() {
         {"memmove", Of<void*(void*, const void*, size_t)>(&std::memmove)},
         {"memset", Of<void*(void*, int, size_t)>(&std::memset)},
     };
-    auto math = MathSymbols();
-    all.insert(all.end(), math.begin(), math.end());
+    for (auto more : {MathSymbols(), TextureSymbols()}) all.insert(all.end(), more.begin(), more.end());
     return all;
   }();
   return symbols;

@@ -16,5 +16,7 @@ std::span<const RuntimeSymbol> RuntimeSymbols();
 
 // runtime_math.cc
 std::span<const RuntimeSymbol> MathSymbols();
+// runtime_texture.cc
+std::span<const RuntimeSymbol> TextureSymbols();
 
 }  // namespace cuplex::softcuda

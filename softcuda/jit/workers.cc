@@ -316,6 +316,7 @@ void WorkersImpl::TakePart(GridRun& run, bool caller) {
   Running running;
   running.aborted = &run.stop;
   running.window = &window_;
+  running.textures = run.launch->textures;
   Running* before = CurrentRunning();
   run.Enter();
   Slot resident = TakeSlot();

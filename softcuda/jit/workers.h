@@ -23,6 +23,8 @@
 
 namespace cuplex::softcuda {
 
+class TextureTable;
+
 struct Launch {
   Kernel* kernel = nullptr;
   std::array<uint32_t, 3> grid = {1, 1, 1};
@@ -32,6 +34,7 @@ struct Launch {
   uint64_t grid_id = 0;               // what %gridid reads
   uint64_t cooperative_workspace =
       0;  // device address that %envreg1 (high half) and %envreg2 (low half) read
+  const TextureTable* textures = nullptr;  // what handles of textures and surfaces name; until Run returns
 };
 
 struct Fault {
