@@ -161,7 +161,12 @@ Status EmitCvt(Emitter& e, const Instruction& in) {
     if (from == Type::kBf16 && kind == Type::kBf16)
       return e.Refuse(in, "converts between types that softcuda does not have");
     auto id = IsSigned(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+    Value* number = v;
     v = e.ir.CreateIntrinsic(id, {e.Int(ptx::BitsOf(to)), v->getType()}, {v});
+    if (from == Type::kF64 || ptx::BitsOf(to) == 64) {  // where NaN is the middle of the range, not zero
+      Value* middle = llvm::ConstantInt::get(v->getType(), llvm::APInt::getSignedMinValue(ptx::BitsOf(to)));
+      v = e.ir.CreateSelect(e.ir.CreateFCmpUNO(number, number), middle, v);
+    }
     return e.Write(in, in.operands[0], v, IsSigned(to));
   }
   if (to == from) {

@@ -83,6 +83,13 @@ Status EmitRoot(Emitter& e, const Instruction& in) {
   if (in.operands.size() != 2) return e.Refuse(in, "takes 2 operands");
   TRY(Value * v, e.Read(in, in.operands[1], t));
   if (in.Has(Mod::kFtz) && t == Type::kF32) v = e.Flush(v);
+  const bool gross = in.Has(Mod::kFtz) && t == Type::kF64;  // computed in the upper words alone
+  if (gross) {
+    v = e.ir.CreateSelect(
+        e.ir.createIsFPClass(v, llvm::fcSubnormal),
+        e.ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, llvm::ConstantFP::get(v->getType(), 0.0), v),
+        v);
+  }
   std::string suffix = std::string(Rounding(in)) + (t == Type::kF32 ? "_f32" : "_f64");
   bool directed = *Rounding(in);
   Value* one = llvm::ConstantFP::get(v->getType(), 1.0);
@@ -99,6 +106,10 @@ Status EmitRoot(Emitter& e, const Instruction& in) {
       break;
   }
   if (in.Has(Mod::kFtz) && t == Type::kF32) v = e.Flush(v);
+  if (gross) {
+    Value* bits = e.ir.CreateBitCast(v, e.ir.getInt64Ty());
+    v = e.ir.CreateBitCast(e.ir.CreateAnd(bits, ~uint64_t{0xffffffff}), v->getType());
+  }
   return e.Write(in, in.operands[0], v);
 }
 

@@ -7,6 +7,18 @@ namespace cuplex::corpus {
 const std::vector<Subject>& Subjects() {
   static const std::vector<Subject> subjects = {
       {"integer", FillInteger},
+      {"bits", FillBits},
+      {"float", FillFloat},
+      {"double", FillDouble},
+      {"math", FillMath},
+      {"half", FillHalf},
+      {"brain", FillBrain},
+      {"compare", FillCompare},
+      {"compare_float", FillCompareFloat},
+      {"convert_integers", FillConvertIntegers},
+      {"convert_to_float", FillConvertToFloat},
+      {"convert_from_float", FillConvertFromFloat},
+      {"convert_floats", FillConvertFloats},
   };
   return subjects;
 }

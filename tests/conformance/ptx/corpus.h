@@ -31,5 +31,17 @@ std::vector<std::vector<const Named*>> Grouped(const std::vector<Named>& kernels
 
 // What fills the families, one function a family.
 void FillInteger(Family& family);
+void FillBits(Family& family);
+void FillFloat(Family& family);
+void FillDouble(Family& family);
+void FillMath(Family& family);
+void FillHalf(Family& family);
+void FillBrain(Family& family);
+void FillCompare(Family& family);
+void FillCompareFloat(Family& family);
+void FillConvertIntegers(Family& family);
+void FillConvertToFloat(Family& family);
+void FillConvertFromFloat(Family& family);
+void FillConvertFloats(Family& family);
 
 }  // namespace cuplex::corpus

@@ -244,7 +244,7 @@ Columns Form::Rows() const {
     for (size_t o = 0; o < count; ++o) columns[o].push_back(row[o]);
   };
   Word row[4] = {};
-  if (!random_only_) {
+  {
     const size_t rows = std::min(product, std::max(kMostRows, longest));
     for (size_t r = 0; r < rows; ++r) {
       size_t at = r;

@@ -182,12 +182,12 @@ class Form {
   Form& Version(std::string version) { return version_ = std::move(version), *this; }
   /// Values to take for an operand instead of those of its type.
   Form& Operand(size_t index, std::vector<Word> values);
-  /// Random values only, `count` of them.
-  Form& Random(size_t count) { return random_only_ = true, random_ = count, *this; }
+  /// How many rows of random values there are besides.
+  Form& Random(size_t count) { return random_ = count, *this; }
   /// Operand `index` runs over every value of its 8 or 16 bits; the others over theirs.
   Form& Every(size_t index = 0);
   /// The sign of a zero result is open.
-  Form& AnyZero() { return any_zero_ = true, *this; }
+  Form& AnyZero(bool open = true) { return any_zero_ = open, *this; }
   /// NaNs are compared by their bits too.
   Form& ExactNan() { return exact_nan_ = true, *this; }
   /// Rows for which PTX leaves the result open are left out.
@@ -206,7 +206,7 @@ class Form {
   int target_ = 75;
   std::string suffix_, version_ = "8.0";
   std::vector<std::vector<Word>> lists_;
-  bool random_only_ = false, any_zero_ = false, exact_nan_ = false;
+  bool any_zero_ = false, exact_nan_ = false;
   size_t random_ = 200;
   unsigned block_ = 128;
   std::function<bool(const Word*)> open_;
