@@ -51,7 +51,7 @@ TEST_F(Convert, FloatsToIntegersSaturate) {
       if (std::fabs(r) < 1e18) EXPECT_EQ(static_cast<int64_t>(l[i]), static_cast<int64_t>(r)) << mode << a[i];
     }
     EXPECT_EQ(l[7], uint64_t{INT64_MAX});
-    EXPECT_EQ(l[9], 0u);
+    EXPECT_EQ(l[9], uint64_t{1} << 63);  // what PTX makes of NaN where there are 64 bits
   };
   check("rni", [](double v) { return std::nearbyint(v); });
   check("rzi", [](double v) { return std::trunc(v); });
