@@ -31,7 +31,8 @@ function(cuplex_test NAME)
   target_link_libraries(${NAME} PRIVATE ${ARG_LIBS} cuplex_base GTest::gtest GTest::gmock GTest::gtest_main)
   target_precompile_headers(${NAME} REUSE_FROM cuplex_test_headers)
   add_test(NAME ${NAME} COMMAND ${NAME})
-  set_tests_properties(${NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${ARG_ENVIRONMENT}")
+  # A test must not run what an earlier build compiled, nor leave anything at home.
+  set_tests_properties(${NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "SOFTCUDA_CACHE_DIR=off;${ARG_ENVIRONMENT}")
 endfunction()
 
 # cuplex_fuzz(NAME SOURCES x_fuzz.cc the.cc code.cc SEEDS folder [DICT file] LIBS ...): a libFuzzer program, and a CTest

@@ -25,10 +25,25 @@ class Printer {
  public:
   explicit Printer(const Module& module) : module_(module) {}
 
-  std::string Print() {
+  std::string PrintHead() {
     Put(".version {}.{}\n.target ", module_.version_major, module_.version_minor);
     List(module_.target, [&](const std::string& word) { out_ += word; });
     Put("\n.address_size {}\n\n", module_.address_size);
+    return std::move(out_);
+  }
+
+  std::string Print(const Function& function) {
+    PrintHeader(function);
+    if (function.has_body) {
+      PrintBody(function);
+    } else {
+      out_ += ";\n";
+    }
+    return std::move(out_);
+  }
+
+  std::string Print() {
+    out_ = PrintHead();
     for (const Item& item : module_.items) PrintItem(item);
     return std::move(out_);
   }
@@ -418,5 +433,7 @@ void Printer::PrintAddress(const Operand& operand) {
 }  // namespace
 
 std::string Print(const Module& module) { return Printer(module).Print(); }
+std::string Print(const Module& module, const Function& function) { return Printer(module).Print(function); }
+std::string PrintHead(const Module& module) { return Printer(module).PrintHead(); }
 
 }  // namespace cuplex::ptx

@@ -20,13 +20,23 @@ void AfterForkInChild() {
   if (running.exchange(nullptr)) forked.store(true);
 }
 
+// Null where code is not to be kept, or cannot be: that costs time and nothing else.
+std::unique_ptr<CodeCache> OpenCache(const Settings& settings) {
+  if (settings.cache_folder.empty()) return nullptr;
+  auto cache = CodeCache::Open(settings.cache_folder, settings.cache_bytes);
+  if (cache.ok()) return *std::move(cache);
+  Log().log(settings.cache_folder_given ? spdlog::level::warn : spdlog::level::debug, "{}",
+            cache.error().sentence);
+  return nullptr;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Driver>> Driver::Make(const Settings& settings) {
   WindowLayout layout;
   layout.base = settings.window_base;
   TRY(auto window, AddressWindow::Reserve(layout));
-  std::unique_ptr<Driver> driver(new Driver(settings, std::move(window)));
+  std::unique_ptr<Driver> driver(new Driver(settings, std::move(window), OpenCache(settings)));
   for (unsigned i = 0; i < settings.devices; ++i) {
     auto device = std::make_unique<Device>(static_cast<int>(i), settings);
     device->default_pool = device->current_pool = driver->pools.Make(nullptr, *device);
@@ -44,7 +54,7 @@ CUresult StartDriver() {
   MakeLog("softcuda", spdlog::level::warn);
   long pages = sysconf(_SC_PHYS_PAGES), processors = sysconf(_SC_NPROCESSORS_ONLN);
   auto settings =
-      ReadSettings([](const char* name) { return std::getenv(name); },
+      ReadSettings([](const char* name) { return secure_getenv(name); },
                    processors > 0 ? static_cast<unsigned>(processors) : 1,
                    pages > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE))
                              : uint64_t{1} << 30);

@@ -16,6 +16,7 @@
 #include "softcuda/event.h"
 #include "softcuda/handles.h"
 #include "softcuda/image.h"
+#include "softcuda/jit/code_cache.h"
 #include "softcuda/memory_map.h"
 #include "softcuda/module.h"
 #include "softcuda/pool.h"
@@ -30,6 +31,7 @@ class Driver {
 
   const Settings settings;
   const std::unique_ptr<AddressWindow> window;
+  const std::unique_ptr<CodeCache> cache;  // null where no code is kept
 
   HandleTable<Context> contexts{4096};
   HandleTable<Stream> streams;
@@ -54,8 +56,8 @@ class Driver {
   }
 
  private:
-  Driver(const Settings& settings, std::unique_ptr<AddressWindow> window)
-      : settings(settings), window(std::move(window)), memory(*this) {}
+  Driver(const Settings& settings, std::unique_ptr<AddressWindow> window, std::unique_ptr<CodeCache> cache)
+      : settings(settings), window(std::move(window)), cache(std::move(cache)), memory(*this) {}
 
   std::atomic<uint64_t> ids_{0};
 };

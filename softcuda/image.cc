@@ -120,12 +120,25 @@ void JitOptions::WriteError(std::string_view sentence) {
   info_.Write({});
 }
 
-void JitOptions::WriteNothing() { WriteError({}); }
+void JitOptions::WriteInfo(std::string_view text) {
+  error_.Write({});
+  info_.Write(text);
+}
 
 CUresult RefuseImage(const Error& error, JitOptions& options) {
   options.WriteError(error.sentence);
   Log().warn("module: {}", error.sentence);
   return error.driver_code ? static_cast<CUresult>(error.driver_code) : CUDA_ERROR_UNKNOWN;
+}
+
+std::string ReportRefusals(const Program& program) {
+  std::string text;
+  for (const KernelInfo& kernel : program.kernels()) {
+    if (kernel.refusal.empty()) continue;
+    Log().warn("module: kernel `{}` cannot run: {}", kernel.name, kernel.refusal);
+    text += fmt::format("kernel `{}` cannot run: {}\n", kernel.name, kernel.refusal);
+  }
+  return text;
 }
 
 }  // namespace cuplex::softcuda

@@ -32,8 +32,9 @@ class JitOptions {
   CUresult Read(unsigned count, const CUjit_option* options, void** values);
   /// Puts the sentence into the error log buffer and the bytes written, NUL included, into its size.
   void WriteError(std::string_view sentence);
-  /// The same with nothing, for both buffers.
-  void WriteNothing();
+  /// Puts what there is to know of a module that is loaded into the info log buffer, and nothing into the
+  /// other.
+  void WriteInfo(std::string_view text);
 
   CompileOptions compile;
 
@@ -50,5 +51,8 @@ class JitOptions {
 
 /// Logs what failed, and gives the code to answer with.
 CUresult RefuseImage(const Error& error, JitOptions& options);
+
+/// Logs which kernels of a program cannot run and why, and gives that as text, a line a kernel.
+std::string ReportRefusals(const Program& program);
 
 }  // namespace cuplex::softcuda

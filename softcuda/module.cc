@@ -80,11 +80,24 @@ CUresult FunctionSettings::Set(CUfunction_attribute attribute, const KernelInfo&
 
 // ----------------------------------------------------------------------------------------------- Function
 
+CUresult Function::Refused() const {
+  if (info.refusal.empty()) return CUDA_SUCCESS;
+  Log().error("kernel `{}` cannot run: {}", info.name, info.refusal);
+  return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+}
+
 CUresult Function::Prepare() {
   if (prepared()) return CUDA_SUCCESS;
   if (auto made = program->Prepare(kernel); !made.ok()) {
     Log().error("{}: {}", info.name, made.error().sentence);
-    return made.error().blame == Blame::kExhausted ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_LAUNCH_FAILED;
+    switch (made.error().blame) {
+      case Blame::kExhausted:
+        return CUDA_ERROR_OUT_OF_MEMORY;
+      case Blame::kUnsupported:
+        return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+      default:
+        return CUDA_ERROR_LAUNCH_FAILED;
+    }
   }
   prepared_.store(true, std::memory_order_release);
   return CUDA_SUCCESS;
@@ -226,6 +239,7 @@ CUresult FindFunction(Context& context, CUfunction handle, Ref<Function>* found)
   }
   Function* function = (*module)->Find(kernel->name);
   if (!function) return CUDA_ERROR_NOT_FOUND;
+  if (CUresult refused = function->Refused()) return refused;
   if (int set = kernel->settings.max_dynamic_shared.load(); set >= 0)
     function->settings.max_dynamic_shared.store(set);
   kernel->Remember(function);

@@ -55,6 +55,9 @@ class Function {
   /// The id of the library's kernel that this is in its context; 0 for a module's function.
   std::atomic<uint64_t> of_kernel{0};
 
+  /// What to answer where softcuda cannot run it, after a line in the log; CUDA_SUCCESS where it can, as far
+  /// as loading tells.
+  CUresult Refused() const;
   /// Makes the machine code, the first time; cheap afterwards.
   CUresult Prepare();
   bool prepared() const { return prepared_.load(std::memory_order_acquire); }

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "softcuda/jit/code_cache.h"
+
 namespace cuplex::softcuda {
 namespace {
 
@@ -98,6 +100,23 @@ Result<Settings> ReadSettings(const std::function<const char*(const char*)>& get
           text);
     }
     settings.window_base = *base;
+  }
+
+  const char* folder = get("SOFTCUDA_CACHE_DIR");
+  settings.cache_folder_given = folder && *folder;
+  settings.cache_folder = CodeCache::DefaultFolder(folder, get("XDG_CACHE_HOME"), get("HOME"));
+  if (!settings.cache_folder.empty() && settings.cache_folder[0] != '/') {
+    return Fail(Blame::kCaller, "SOFTCUDA_CACHE_DIR is \"{}\"; an absolute path, or \"off\", was expected",
+                folder);
+  }
+  if (const char* text = get("SOFTCUDA_CACHE_SIZE"); text && *text) {
+    auto bytes = Bytes(text);
+    if (!bytes || *bytes < kMiB || *bytes > uint64_t{1} << 40) {
+      return Fail(Blame::kCaller,
+                  "SOFTCUDA_CACHE_SIZE is \"{}\"; a size such as 512MiB, from 1MiB to 1TiB, was expected",
+                  text);
+    }
+    settings.cache_bytes = *bytes;
   }
   return settings;
 }

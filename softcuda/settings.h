@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "base/result.h"
 
@@ -17,6 +18,9 @@ struct Settings {
   unsigned capability_major = 12;  // 5..99
   unsigned capability_minor = 1;   // 0..9
   uintptr_t window_base = 0;       // 0: this build's default
+  std::string cache_folder;        // where compiled kernels are kept; empty: nowhere
+  bool cache_folder_given = false;
+  uint64_t cache_bytes = uint64_t{512} << 20;  // what they may take there
 };
 
 /// Reads SOFTCUDA_* through `get`, which answers as getenv does. `processors` and `ram_bytes` describe the

@@ -36,7 +36,9 @@ TEST(Settings, EachIsTakenFromTheEnvironment) {
                         {"SOFTCUDA_WORKERS", "3"},
                         {"SOFTCUDA_MULTIPROCESSORS", "108"},
                         {"SOFTCUDA_COMPUTE_CAPABILITY", "9.0"},
-                        {"SOFTCUDA_WINDOW_BASE", "0x10000000000"}});
+                        {"SOFTCUDA_WINDOW_BASE", "0x10000000000"},
+                        {"SOFTCUDA_CACHE_DIR", "/var/cache/kernels"},
+                        {"SOFTCUDA_CACHE_SIZE", "20MiB"}});
   ASSERT_TRUE(settings.ok());
   EXPECT_EQ(settings->devices, 2u);
   EXPECT_EQ(settings->memory_bytes, 536870912u);
@@ -45,6 +47,20 @@ TEST(Settings, EachIsTakenFromTheEnvironment) {
   EXPECT_EQ(settings->capability_major, 9u);
   EXPECT_EQ(settings->capability_minor, 0u);
   EXPECT_EQ(settings->window_base, uintptr_t{1} << 40);
+  EXPECT_EQ(settings->cache_folder, "/var/cache/kernels");
+  EXPECT_TRUE(settings->cache_folder_given);
+  EXPECT_EQ(settings->cache_bytes, 20971520u);
+}
+
+TEST(Settings, CompiledKernelsAreKeptAtHome) {
+  auto settings = Read({{"HOME", "/home/ada"}});
+  ASSERT_TRUE(settings.ok());
+  EXPECT_EQ(settings->cache_folder, "/home/ada/.cache/cuplex/softcuda");
+  EXPECT_FALSE(settings->cache_folder_given);
+  EXPECT_EQ(settings->cache_bytes, 536870912u);
+  EXPECT_EQ(Read({{"HOME", "/home/ada"}, {"XDG_CACHE_HOME", "/fast"}})->cache_folder,
+            "/fast/cuplex/softcuda");
+  EXPECT_EQ(Read({{"HOME", "/home/ada"}, {"SOFTCUDA_CACHE_DIR", "off"}})->cache_folder, "");
 }
 
 TEST(Settings, WhatCannotBeReadIsNamedWithItsVariable) {
@@ -53,7 +69,9 @@ TEST(Settings, WhatCannotBeReadIsNamedWithItsVariable) {
                                                                {"SOFTCUDA_WORKERS", "many"},
                                                                {"SOFTCUDA_MULTIPROCESSORS", "-1"},
                                                                {"SOFTCUDA_COMPUTE_CAPABILITY", "12"},
-                                                               {"SOFTCUDA_WINDOW_BASE", "4097"}}) {
+                                                               {"SOFTCUDA_WINDOW_BASE", "4097"},
+                                                               {"SOFTCUDA_CACHE_DIR", "kernels"},
+                                                               {"SOFTCUDA_CACHE_SIZE", "12"}}) {
     auto settings = Read({{name, value}});
     ASSERT_FALSE(settings.ok()) << name;
     EXPECT_EQ(settings.error().sentence.rfind(name + " is \"" + value + "\"", 0), 0u)

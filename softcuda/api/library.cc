@@ -14,6 +14,7 @@ CUresult Load(CUlibrary* out, const void* code, unsigned count, const CUjit_opti
       if (library_names[i] != CU_LIBRARY_BINARY_IS_PRESERVED) return CUDA_ERROR_NOT_SUPPORTED;
     }
     JitOptions options;
+    options.compile.cache = driver.cache.get();
     if (CUresult wrong = options.Read(count, names, values)) return wrong;
     const Settings& settings = driver.settings;
     auto tree = ReadImage(code, settings.capability_major * 10 + settings.capability_minor);
@@ -32,7 +33,7 @@ CUresult Load(CUlibrary* out, const void* code, unsigned count, const CUjit_opti
       }
       library->kernels.push_back(std::move(kernel));
     }
-    options.WriteNothing();
+    options.WriteInfo(ReportRefusals(*library->infos));
     *out = reinterpret_cast<CUlibrary>(library.get());
     return CUDA_SUCCESS;
   });

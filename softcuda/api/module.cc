@@ -10,6 +10,7 @@ CUresult Load(CUmodule* out, const void* image, unsigned count, const CUjit_opti
   return InContext([&](Context& context) -> CUresult {
     if (!out || !image) return CUDA_ERROR_INVALID_VALUE;
     JitOptions options;
+    options.compile.cache = context.driver.cache.get();
     if (CUresult wrong = options.Read(count, names, values)) return wrong;
     const Device& device = context.device;
     auto tree = ReadImage(image, device.capability_major * 10 + device.capability_minor);
@@ -18,7 +19,7 @@ CUresult Load(CUmodule* out, const void* image, unsigned count, const CUjit_opti
     if (!program.ok()) return RefuseImage(program.error(), options);
     auto module = LoadInto(context, *std::move(program), /*of_library=*/false);
     if (!module.ok()) return RefuseImage(module.error(), options);
-    options.WriteNothing();
+    options.WriteInfo(ReportRefusals(*(*module)->program));
     *out = reinterpret_cast<CUmodule>(module->get());
     return CUDA_SUCCESS;
   });
@@ -71,6 +72,7 @@ CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name)
     if (!hfunc || !name || !*name) return CUDA_ERROR_INVALID_VALUE;
     Function* function = module->Find(name);
     if (!function) return CUDA_ERROR_NOT_FOUND;
+    if (CUresult refused = function->Refused()) return refused;
     *hfunc = reinterpret_cast<CUfunction>(function);
     return CUDA_SUCCESS;
   });

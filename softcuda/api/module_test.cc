@@ -120,6 +120,46 @@ TEST_F(Modules, WhatIsNotPtxIsRefusedByKind) {
   EXPECT_CODE(cuModuleLoad(&module, "/no/such/file.ptx"), CUDA_ERROR_FILE_NOT_FOUND);
 }
 
+TEST_F(Modules, AKernelThatCannotRunLeavesTheOthersOfItsModule) {
+  const char* mixed = R"(.version 7.8
+.target sm_75
+.address_size 64
+.visible .entry bad() { .reg .b32 %r1; frobnicate.s32 %r1, 2; ret; }
+.visible .entry good() { ret; }
+)";
+  char log[512] = {};
+  CUjit_option names[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof(log))};
+  CUmodule module;
+  ASSERT_CU(cuModuleLoadDataEx(&module, mixed, 2, names, values));
+  EXPECT_NE(std::string(log).find("kernel `bad` cannot run: line 4: `frobnicate.s32`"), std::string::npos)
+      << log;
+  CUfunction function;
+  EXPECT_CODE(cuModuleGetFunction(&function, module, "bad"), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  ASSERT_CU(cuModuleGetFunction(&function, module, "good"));
+  EXPECT_CU(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  // Listed, it can be had; it cannot be launched.
+  CUfunction all[2] = {};
+  ASSERT_CU(cuModuleEnumerateFunctions(all, 2, module));
+  EXPECT_CODE(cuLaunchKernel(all[0], 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),
+              CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  EXPECT_CU(cuCtxSynchronize());
+  EXPECT_CU(cuModuleUnload(module));
+
+  CUlibrary library;
+  ASSERT_CU(cuLibraryLoadData(&library, mixed, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  CUkernel kernel;
+  ASSERT_CU(cuLibraryGetKernel(&kernel, library, "bad"));
+  EXPECT_CODE(
+      cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),
+      CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  ASSERT_CU(cuLibraryGetKernel(&kernel, library, "good"));
+  EXPECT_CU(
+      cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  EXPECT_CU(cuCtxSynchronize());
+  EXPECT_CU(cuLibraryUnload(library));
+}
+
 TEST_F(Modules, TheLogNamesWhatIsWrongAndWhere) {
   const char* bad = R"(.version 7.8
 .target sm_75

@@ -208,7 +208,7 @@ Result<Value*> Emitter::SymbolValue(const Instruction& in, const Operand& op) {
         return Refuse(
             in, fmt::format("uses `{}`, which lies in a state space that softcuda does not have", v.name));
       }
-      return I64(build.layout.places[op.id] + op.bits);
+      return ir.CreateAdd(build.VariableAddress(op.id), I64(op.bits));
     }
     case ptx::SymbolKind::kLocalVariable: {
       const ptx::Variable& v = frame_->fn->variables[op.id];

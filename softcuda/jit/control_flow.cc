@@ -1,6 +1,7 @@
 // bra brx call ret exit trap nanosleep: where a thread goes next.
 #include "softcuda/jit/emitter.h"
 #include "softcuda/jit/families.h"
+#include "softcuda/jit/system_functions.h"
 
 namespace cuplex::softcuda {
 namespace {
@@ -72,26 +73,21 @@ Status TakeReturns(Emitter& e, const Instruction& in, const std::vector<Operand>
   return {};
 }
 
-/// Functions that every CUDA program may call without defining them. False: none of them.
-Result<bool> CallSystem(Emitter& e, const Instruction& in, const ptx::Function& callee, Value* args,
-                        Value* returns, const FunctionLayout& layout) {
-  auto arg = [&](size_t i, unsigned bits) {
-    return e.ir.CreateAlignedLoad(e.Int(bits), At(e, args, layout.params.offsets[i]), llvm::Align(1));
-  };
-  using Sizes = std::vector<uint32_t>;
-  if (callee.name == "vprintf" && layout.params.sizes == Sizes{8, 8} && layout.returns.sizes == Sizes{4}) {
-    Value* n = e.CallRuntime("cuplex_vprintf", e.Int(32), {e.context(), e.lane(), arg(0, 64), arg(1, 64)});
-    e.ir.CreateAlignedStore(n, At(e, returns, 0), llvm::Align(1));
-    return true;
+/// Calls the runtime's function that does the work of `callee`.
+void CallSystem(Emitter& e, const SystemFunction& callee, Value* args, Value* returns,
+                const FunctionLayout& layout) {
+  std::vector<Value*> given = {e.context(), e.lane()};
+  for (size_t i = 0; i < callee.parameters.size(); ++i) {
+    given.push_back(e.ir.CreateAlignedLoad(e.Int(callee.parameters[i] * 8),
+                                           At(e, args, layout.params.offsets[i]), llvm::Align(1)));
   }
-  if (callee.name == "__assertfail" && layout.params.sizes == Sizes{8, 8, 4, 8, 8}) {
-    e.CallRuntime("cuplex_assert_failed", e.ir.getVoidTy(),
-                  {e.context(), e.lane(), arg(0, 64), arg(1, 64), arg(2, 32), arg(3, 64)});
+  llvm::Type* result = callee.result ? e.Int(callee.result * 8) : e.ir.getVoidTy();
+  Value* value = e.CallRuntime(std::string(callee.runtime), result, given);
+  if (callee.result) e.ir.CreateAlignedStore(value, At(e, returns, 0), llvm::Align(1));
+  if (!callee.returns) {
     e.ir.CreateUnreachable();
     e.ir.SetInsertPoint(e.NewBlock("dead"));
-    return true;
   }
-  return false;
 }
 
 Status CallIndirect(Emitter& e, const Instruction& in, const ptx::CallShape& call) {
@@ -221,12 +217,13 @@ Status EmitCall(Emitter& e, const Instruction& in) {
   static const std::vector<Operand> kNone;
   TRY(PassArguments(e, in, call.arguments ? call.arguments->parts : kNone, layout.params, args));
   if (!callee.has_body) {
-    TRY(bool known, CallSystem(e, in, callee, args, returns, layout));
-    if (!known) {
+    const SystemFunction* system = FindSystemFunction(callee.name, layout);
+    if (!system) {
       return e.Refuse(in,
                       fmt::format("calls `{}`, which the module does not define and softcuda does not have",
                                   callee.name));
     }
+    CallSystem(e, *system, args, returns, layout);
   } else if (e.build.facts[index].inlined) {
     if (!e.waits() && e.build.facts[index].waits)
       return e.Refuse(in, "calls a function that waits for other threads");

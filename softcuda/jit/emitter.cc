@@ -50,6 +50,18 @@ uint32_t Build::CollectiveArea() {
   return collective_area;
 }
 
+llvm::Constant* Build::VariableAddress(uint32_t index) {
+  const ptx::Variable& v = module.variables[index];
+  llvm::LLVMContext& c = llvm.getContext();
+  std::string name = SymbolOf(v);
+  llvm::GlobalVariable* g = llvm.getNamedGlobal(name);
+  if (!g) {
+    auto* type = llvm::ArrayType::get(llvm::Type::getInt8Ty(c), std::max<uint64_t>(v.SizeBytes(), 1));
+    g = new llvm::GlobalVariable(llvm, type, false, llvm::GlobalValue::ExternalLinkage, nullptr, name);
+  }
+  return llvm::ConstantExpr::getPtrToInt(g, llvm::Type::getInt64Ty(c));
+}
+
 Status EmitKernel(Build& build, uint32_t function, const std::string& symbol) {
   llvm::LLVMContext& c = build.llvm.getContext();
   auto* ptr = llvm::PointerType::getUnqual(c);
@@ -226,18 +238,10 @@ Status Emitter::EmitBody() {
 }
 
 Status Emitter::EmitInstruction(const Instruction& in) {
+  if (auto why = WhyNot(build.module, in)) return Fail(Blame::kUnsupported, "{}", *why);
   const OpcodeRow* row = FindOpcodeRow(in.opcode);
-  if (!row) return Refuse(in, "is not supported by softcuda");
   if (++build.instructions > kMostInstructions) {
     return Refuse(in, "makes the kernel, with the functions inlined into it, larger than softcuda compiles");
-  }
-  if (row->writes && in.operands.empty()) return Refuse(in, "has no operands");
-  for (Mod mod : in.mods) {
-    if (ptx::TypeOf(mod) != Type::kNone || ptx::SpaceOf(mod) != Space::kNone) continue;
-    if (std::find(row->mods.begin(), row->mods.end(), mod) == row->mods.end()) {
-      return Refuse(
-          in, fmt::format("has the modifier `.{}`, which softcuda does not support", build.module.Text(mod)));
-    }
   }
   BasicBlock* after = nullptr;
   if (in.guard) {

@@ -28,7 +28,6 @@ struct Build {
   const KernelLayout& kernel;
   const AddressWindow& window;
   llvm::Module& llvm;
-  bool checks_only = false;                            // nothing of it will run
   bool waits = false;                                  // the kernel's threads are stepped
   size_t instructions = 0;                             // of PTX, emitted so far
   uint32_t lane_bytes = sizeof(Lane);                  // grows as registers get places in the record
@@ -40,6 +39,10 @@ struct Build {
   llvm::Function* DeviceFunction(uint32_t index);
   /// Where in a thread's record the words lie that it hands to a matrix instruction, and gets from it.
   uint32_t CollectiveArea();
+  /// The address of a .global or .const variable of the module, 64 bits: known when the code is linked.
+  llvm::Constant* VariableAddress(uint32_t index);
+  /// The name by which code refers to it.
+  static std::string SymbolOf(const ptx::Variable& variable) { return "variable." + variable.name; }
 };
 
 /// Emits a kernel and every function it calls into build.llvm, under the name `symbol`.

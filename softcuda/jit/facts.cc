@@ -295,9 +295,11 @@ Result<std::vector<FunctionFacts>> GatherFacts(const ptx::Module& module) {
     if (!fn.has_body) continue;
     BuildBlocks(f);
     if (uint64_t{fn.register_count} * f.blocks.size() > kMostLiveness) {
-      return Fail(Blame::kUnsupported,
-                  "line {}: function `{}` has {} registers and {} blocks, more than softcuda compiles",
-                  fn.place.line, fn.name, fn.register_count, f.blocks.size());
+      f.refusal =
+          fmt::format("line {}: function `{}` has {} registers and {} blocks, more than softcuda compiles",
+                      fn.place.line, fn.name, fn.register_count, f.blocks.size());
+      f.live_at_entry = RegisterSet(fn.register_count);
+      continue;
     }
     FindLiveness(f);
     FindSpins(f);
@@ -339,11 +341,10 @@ Result<std::vector<FunctionFacts>> GatherFacts(const ptx::Module& module) {
       work.insert(work.end(), all[c].callees.begin(), all[c].callees.end());
     }
     if (all[i].recursive && all[i].inlined) {
-      return Fail(Blame::kUnsupported,
-                  "line {}: function `{}` calls itself and waits for other threads (or exits), which "
-                  "softcuda does not "
-                  "run",
-                  module.functions[i].place.line, module.functions[i].name);
+      all[i].refusal = fmt::format(
+          "line {}: function `{}` calls itself and waits for other threads (or exits), which softcuda does "
+          "not run",
+          module.functions[i].place.line, module.functions[i].name);
     }
   }
   return all;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -44,6 +45,7 @@ struct FunctionFacts {
   bool waits = false;    // it or a callee waits
   bool inlined = false;  // a .func that must become part of its caller: waits or exits
   bool recursive = false;
+  std::string refusal;  // why softcuda cannot run it, whatever its instructions; empty where it can
 
   /// Registers live after the instruction.
   RegisterSet LiveAfter(uint32_t instruction) const;
@@ -78,8 +80,8 @@ void EachWrittenRegister(const ptx::Instruction& in, F&& visit) {
   if (const ptx::Operand* written = WrittenOperand(in)) EachRegister(*written, visit);
 }
 
-/// Facts of every function with a body; the others have empty ones. Refuses recursion through functions that
-/// wait.
+/// Facts of every function with a body; the others have empty ones. Refuses functions that are too large, and
+/// recursion through functions that wait.
 Result<std::vector<FunctionFacts>> GatherFacts(const ptx::Module& module);
 
 }  // namespace cuplex::softcuda

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/result.h"
+#include "softcuda/jit/code_cache.h"
 #include "softcuda/jit/lane.h"
 #include "softcuda/jit/layout.h"
 #include "softcuda/jit/program.h"
@@ -39,6 +40,8 @@ class Kernel {
   uint32_t function_;
   KernelInfo info_;
   KernelLayout layout_;
+  std::once_flag once_;
+  Digest content_;  // once made
   std::mutex lock_;
   std::optional<Error> failed_;
   Code code_;

@@ -74,8 +74,9 @@ Result<ModuleLayout> LayOutModule(const ptx::Module& module, const std::vector<F
       f.locals[v] = f.frame_bytes;
       f.frame_bytes += var.SizeBytes();
       if (f.frame_bytes > kMaxLocalBytes) {
-        return Fail(Blame::kUnsupported, "line {}: function `{}` declares more than {} bytes of local memory",
-                    var.place.line, fn.name, kMaxLocalBytes);
+        f.refusal = fmt::format("line {}: function `{}` declares more than {} bytes of local memory",
+                                var.place.line, fn.name, kMaxLocalBytes);
+        f.frame_bytes = 0;
       }
     }
     f.frame_bytes = Align(f.frame_bytes, 16);

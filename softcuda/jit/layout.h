@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct FunctionLayout {
   std::map<uint32_t, uint64_t> locals;  // .local variables: offset in the function's frame
   uint64_t frame_bytes = 0;             // a multiple of 16
   bool address_taken = false;
+  std::string refusal;  // why softcuda cannot run it; empty where it can
 };
 
 struct ModuleLayout {

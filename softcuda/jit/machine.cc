@@ -1,13 +1,22 @@
 #include "softcuda/jit/machine.h"
 
+#include <cstring>
 #include <mutex>
+#include <optional>
 #include <utility>
 
+#include <elf.h>
+#include <link.h>
+
+#include <llvm/Config/llvm-config.h>
 #include <llvm/ExecutionEngine/Orc/CompileUtils.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/ADCE.h>
 #include <llvm/Transforms/Scalar/DeadStoreElimination.h>
@@ -30,15 +39,58 @@ Error FromLlvm(llvm::Error error, const char* what) {
 
 /// What code is generated for: this processor.
 Result<llvm::orc::JITTargetMachineBuilder> Host() {
-  static std::once_flag once;
-  std::call_once(once, [] {
+  static const auto host = []() -> Result<llvm::orc::JITTargetMachineBuilder> {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
-  });
-  auto host = llvm::orc::JITTargetMachineBuilder::detectHost();
-  if (!host) return FromLlvm(host.takeError(), "cannot tell what processor this is");
-  host->setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
-  return *std::move(host);
+    auto found = llvm::orc::JITTargetMachineBuilder::detectHost();
+    if (!found) return FromLlvm(found.takeError(), "cannot tell what processor this is");
+    found->setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
+    // What lies outside of a kernel's code may lie anywhere.
+    found->setRelocationModel(llvm::Reloc::PIC_);
+    found->setCodeModel(llvm::CodeModel::Small);
+    return *std::move(found);
+  }();
+  return host;
+}
+
+/// The build identifier of the object (program or shared library) that holds `address`; empty where it has
+/// none.
+std::string BuildIdOf(const void* address) {
+  struct Search {
+    uintptr_t address;
+    std::string id;
+  } search{reinterpret_cast<uintptr_t>(address), {}};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        auto& s = *static_cast<Search*>(data);
+        bool holds = false;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& h = info->dlpi_phdr[i];
+          holds |= h.p_type == PT_LOAD && s.address - (info->dlpi_addr + h.p_vaddr) < h.p_memsz;
+        }
+        if (!holds) return 0;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& h = info->dlpi_phdr[i];
+          if (h.p_type != PT_NOTE) continue;
+          auto* at = reinterpret_cast<const char*>(info->dlpi_addr + h.p_vaddr);
+          size_t align = h.p_align == 8 ? 8 : 4;
+          auto round = [&](size_t n) { return (n + align - 1) / align * align; };
+          for (size_t used = 0; used + sizeof(ElfW(Nhdr)) <= h.p_memsz;) {
+            ElfW(Nhdr) note;
+            std::memcpy(&note, at + used, sizeof(note));
+            size_t name = used + sizeof(note), text = round(name + note.n_namesz);
+            if (text + note.n_descsz > h.p_memsz) break;
+            if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && !std::memcmp(at + name, "GNU", 4)) {
+              s.id.assign(at + text, note.n_descsz);
+              return 1;
+            }
+            used = round(text + note.n_descsz);
+          }
+        }
+        return 1;
+      },
+      &search);
+  return search.id;
 }
 
 /// What pays for one function full of registers kept in memory and of checked accesses. It makes code as good
@@ -92,52 +144,110 @@ void Optimise(llvm::Module& module, llvm::TargetMachine& target, int level) {
 
 }  // namespace
 
-Machine::Machine() = default;
+Machine::Machine(int level, CodeCache* cache) : level_(level), cache_(cache) {}
 Machine::~Machine() = default;
 
-Result<std::unique_ptr<Machine>> Machine::Make(int level) {
+const std::string& MachineIdentity() {
+  static const std::string identity = []() -> std::string {
+    auto host = Host();
+    std::string self = BuildIdOf(reinterpret_cast<const void*>(&MachineIdentity));
+    std::string llvm = BuildIdOf(reinterpret_cast<const void*>(&llvm::sys::getHostCPUName));
+    if (!host.ok() || self.empty()) return {};
+    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", host->getTargetTriple().str(), host->getCPU(),
+                       host->getFeatures().getString(), LLVM_VERSION_STRING, llvm, self);
+  }();
+  return identity;
+}
+
+Status Machine::Start() {
+  if (jit_) return {};
   TRY(auto host, Host());
   auto jit = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(host)).create();
   if (!jit) return FromLlvm(jit.takeError(), "cannot start the compiler");
-  auto machine = std::unique_ptr<Machine>(new Machine);
-  machine->level_ = level;
-  machine->jit_ = std::move(*jit);
   // Code sees the runtime's functions and nothing else of the process.
   llvm::orc::SymbolMap symbols;
   for (const RuntimeSymbol& s : RuntimeSymbols()) {
-    symbols[machine->jit_->mangleAndIntern(s.name)] = {llvm::orc::ExecutorAddr::fromPtr(s.address),
-                                                       llvm::JITSymbolFlags::Exported};
+    symbols[(*jit)->mangleAndIntern(s.name)] = {llvm::orc::ExecutorAddr::fromPtr(s.address),
+                                                llvm::JITSymbolFlags::Exported};
   }
-  if (auto error = machine->jit_->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(symbols)))) {
+  if (auto error = (*jit)->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(symbols)))) {
     return FromLlvm(std::move(error), "cannot define the runtime's functions");
   }
-  return machine;
+  jit_ = std::move(*jit);
+  return {};
 }
 
-std::unique_ptr<llvm::Module> Machine::NewModule(llvm::LLVMContext& context, const std::string& name) const {
-  auto module = std::make_unique<llvm::Module>(name, context);
-  module->setDataLayout(jit_->getDataLayout());
-  module->setTargetTriple(jit_->getTargetTriple().str());
-  return module;
+Status Machine::Define(const std::string& symbol, uintptr_t address) {
+  std::lock_guard hold(lock_);
+  TRY(Start());
+  llvm::orc::SymbolMap symbols;
+  symbols[jit_->mangleAndIntern(symbol)] = {llvm::orc::ExecutorAddr(address), llvm::JITSymbolFlags::Exported};
+  if (auto error = jit_->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(symbols)))) {
+    return FromLlvm(std::move(error), "cannot define a symbol");
+  }
+  return {};
 }
 
-Result<void*> Machine::Build(std::unique_ptr<llvm::LLVMContext> context, std::unique_ptr<llvm::Module> module,
-                             const std::string& symbol) {
+/// Optimises, and makes a relocatable object.
+Result<std::vector<std::byte>> Machine::Generate(llvm::Module& module) {
   TRY(auto host, Host());
   auto target = host.createTargetMachine();
   if (!target) return FromLlvm(target.takeError(), "cannot generate code for this processor");
-  for (llvm::Function& f : *module) {
+  for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
     f.addFnAttr("target-cpu", (*target)->getTargetCPU());
     f.addFnAttr("target-features", (*target)->getTargetFeatureString());
   }
-  Optimise(*module, **target, level_);
-  if (auto error = jit_->addIRModule(llvm::orc::ThreadSafeModule(std::move(module), std::move(context)))) {
+  Optimise(module, **target, level_);
+  llvm::SmallVector<char, 0> object;
+  llvm::raw_svector_ostream stream(object);
+  llvm::legacy::PassManager passes;
+  llvm::MCContext* context = nullptr;
+  if ((*target)->addPassesToEmitMC(passes, context, stream)) {
+    return Fail(Blame::kOurs, "softcuda: LLVM makes no objects for this processor");
+  }
+  passes.run(module);
+  auto* bytes = reinterpret_cast<const std::byte*>(object.data());
+  return std::vector<std::byte>(bytes, bytes + object.size());
+}
+
+Result<Machine::Built> Machine::Build(const Digest& key, const Emit& emit) {
+  Digester whole;
+  whole.Add(key);
+  whole.Add(MachineIdentity());
+  whole.Add(static_cast<uint64_t>(level_));
+  Digest digest = whole.Finish();
+  std::string symbol = "code." + Hexadecimal(digest);
+  {
+    std::lock_guard hold(lock_);
+    if (auto it = built_.find(symbol); it != built_.end()) return it->second;
+    TRY(Start());
+  }
+  bool keeps = cache_ && !MachineIdentity().empty();
+  std::optional<CodeCache::Entry> entry;
+  if (keeps) entry = cache_->Find(digest);
+  if (!entry) {
+    llvm::LLVMContext context;
+    llvm::Module module(symbol, context);
+    module.setDataLayout(jit_->getDataLayout());
+    module.setTargetTriple(jit_->getTargetTriple().str());
+    CodeCache::Entry made;
+    TRY(made.facts, emit(module, symbol));
+    TRY(made.code, Generate(module));
+    if (keeps) cache_->Keep(digest, made.facts, made.code);
+    entry = std::move(made);
+  }
+  std::lock_guard hold(lock_);
+  if (auto it = built_.find(symbol); it != built_.end()) return it->second;  // another thread was faster
+  llvm::StringRef bytes(reinterpret_cast<const char*>(entry->code.data()), entry->code.size());
+  if (auto error = jit_->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(bytes, symbol))) {
     return FromLlvm(std::move(error), "cannot add a kernel's code");
   }
   auto address = jit_->lookup(symbol);
-  if (!address) return FromLlvm(address.takeError(), "cannot generate a kernel's code");
-  return address->toPtr<void*>();
+  if (!address) return FromLlvm(address.takeError(), "cannot link a kernel's code");
+  Built built{address->toPtr<void*>(), std::move(entry->facts)};
+  built_.emplace(symbol, built);
+  return built;
 }
 
 }  // namespace cuplex::softcuda

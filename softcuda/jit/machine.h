@@ -1,16 +1,22 @@
-// Machine: LLVM's compiler in this process. Takes an LLVM module, gives back addresses of its functions. Any
-// thread.
+// Machine: LLVM's compiler in this process, and the cache of what it made before. Takes what makes an LLVM
+// module, gives back the address of its function. Any thread.
 //
 // One Machine per Program, so that a program's code goes when it goes.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 
 #include "base/result.h"
+#include "softcuda/jit/code_cache.h"
 
 namespace llvm::orc {
 class LLJIT;
@@ -20,20 +26,41 @@ namespace cuplex::softcuda {
 
 class Machine {
  public:
-  static Result<std::unique_ptr<Machine>> Make(int level);
+  /// `level`: of optimisation, 0..3. `cache` may be null; otherwise it must outlive the machine. Nothing of
+  /// LLVM is started before something is built.
+  Machine(int level, CodeCache* cache);
   ~Machine();
 
-  /// A module for this machine: its layout and triple set.
-  std::unique_ptr<llvm::Module> NewModule(llvm::LLVMContext& context, const std::string& name) const;
+  /// Emits a function named `symbol` into the module, and gives numbers that its caller wants with the code.
+  using Emit = std::function<Result<std::vector<uint32_t>>(llvm::Module& module, const std::string& symbol)>;
 
-  /// Optimises, generates code, and returns the address of `symbol`.
-  Result<void*> Build(std::unique_ptr<llvm::LLVMContext> context, std::unique_ptr<llvm::Module> module,
-                      const std::string& symbol);
+  struct Built {
+    void* address = nullptr;
+    std::vector<uint32_t> facts;  // what Emit gave when the code was made, perhaps in another process
+  };
+
+  /// The code of `key`, which must say everything that `emit` depends on besides what the machine itself is.
+  /// `emit` is called at most once, and not where the code was built before, here or in the cache. The module
+  /// may refer to the functions of runtime.h and to what was defined; its code must hold no other address of
+  /// this process.
+  Result<Built> Build(const Digest& key, const Emit& emit);
+
+  /// Gives `symbol` an address, in everything built afterwards. Once for each.
+  Status Define(const std::string& symbol, uintptr_t address);
 
  private:
-  Machine();
-  int level_ = 2;
-  std::unique_ptr<llvm::orc::LLJIT> jit_;
+  Status Start();
+  Result<std::vector<std::byte>> Generate(llvm::Module& module);
+
+  const int level_;
+  CodeCache* const cache_;
+  std::mutex lock_;
+  std::unique_ptr<llvm::orc::LLJIT> jit_;  // under lock_ until it is there
+  std::map<std::string, Built> built_;     // under lock_; by symbol
 };
+
+/// What this process generates code for and with: processor, LLVM and softcuda itself. Empty where that
+/// cannot be told for certain, so that nothing may be kept.
+const std::string& MachineIdentity();
 
 }  // namespace cuplex::softcuda

@@ -208,7 +208,8 @@ Status EmitIsspacep(Emitter& e, const Instruction& in) {
     for (size_t i = 0; i < e.build.module.variables.size(); ++i) {
       const ptx::Variable& variable = e.build.module.variables[i];
       if (variable.space != Space::kConst) continue;
-      p = e.ir.CreateOr(p, within(e.I64(e.build.layout.places[i]), e.I64(variable.SizeBytes())));
+      p = e.ir.CreateOr(
+          p, within(e.build.VariableAddress(static_cast<uint32_t>(i)), e.I64(variable.SizeBytes())));
     }
     return p;
   };

@@ -249,6 +249,23 @@ const OpcodeRow* FindOpcodeRow(ptx::Opcode opcode) {
   return opcode < Opcode::kCount ? by_opcode[static_cast<size_t>(opcode)] : nullptr;
 }
 
+std::optional<std::string> WhyNot(const ptx::Module& module, const ptx::Instruction& in) {
+  auto because = [&](std::string_view why) {
+    return fmt::format("line {}: `{}` {}", in.place.line, module.Text(in), why);
+  };
+  const OpcodeRow* row = FindOpcodeRow(in.opcode);
+  if (!row) return because("is not supported by softcuda");
+  if (row->writes && in.operands.empty()) return because("has no operands");
+  for (Mod mod : in.mods) {
+    if (ptx::TypeOf(mod) != ptx::Type::kNone || ptx::SpaceOf(mod) != ptx::Space::kNone) continue;
+    if (std::find(row->mods.begin(), row->mods.end(), mod) == row->mods.end()) {
+      return because(
+          fmt::format("has the modifier `.{}`, which softcuda does not support", module.Text(mod)));
+    }
+  }
+  return std::nullopt;
+}
+
 std::span<const OpcodeRow> OpcodeRows() { return Rows(); }
 
 }  // namespace cuplex::softcuda

@@ -2,7 +2,9 @@
 // written, whether a thread may wait at it, and which function emits it. What has no row is refused by name.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 
 #include "base/result.h"
 #include "ptx/module.h"
@@ -21,6 +23,10 @@ struct OpcodeRow {
 
 /// nullptr where softcuda has no such opcode.
 const OpcodeRow* FindOpcodeRow(ptx::Opcode opcode);
+
+/// Why softcuda cannot run the instruction, as far as its opcode and modifiers tell: "line N: `text` ...why".
+/// What depends on types and operands the families decide when they emit it.
+std::optional<std::string> WhyNot(const ptx::Module& module, const ptx::Instruction& in);
 
 /// All of them, in the order of the enum.
 std::span<const OpcodeRow> OpcodeRows();

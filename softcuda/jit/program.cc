@@ -5,11 +5,13 @@
 #include <map>
 
 #include "ptx/parameters.h"
+#include "softcuda/jit/code_key.h"
 #include "softcuda/jit/emitter.h"
 #include "softcuda/jit/initial_bytes.h"
 #include "softcuda/jit/kernel.h"
 #include "softcuda/jit/machine.h"
 #include "softcuda/jit/opcodes.h"
+#include "softcuda/jit/system_functions.h"
 
 namespace cuplex::softcuda {
 namespace {
@@ -43,12 +45,16 @@ class ProgramImpl final : public Program {
     }
     TRY(facts_, GatherFacts(*module_));
     TRY(layout_, LayOutModule(*module_, facts_));
-    TRY(machine_, Machine::Make(options_.level));
+    machine_ = std::make_unique<Machine>(options_.level, options_.cache);
     TRY(LoadVariables());
     for (uint32_t f = 0; f < module_->functions.size(); ++f) {
       if (module_->functions[f].entry && module_->functions[f].has_body) TRY(LoadKernel(f));
     }
-    return CheckInstructions();
+    if (!infos_.empty() &&
+        std::ranges::none_of(infos_, [](const KernelInfo& k) { return k.refusal.empty(); })) {
+      return Fail(Blame::kUnsupported, "kernel `{}`: {}", infos_[0].name, infos_[0].refusal);
+    }
+    return {};
   }
 
   const std::vector<KernelInfo>& kernels() const override { return infos_; }
@@ -92,29 +98,26 @@ class ProgramImpl final : public Program {
   }
 
   Result<Code> Build(Kernel& kernel) {
-    {
-      std::lock_guard lock(lock_);
-      for (const auto& [name, v] : variable_by_name_) {
-        if (!layout_.places[v.variable]) {
-          return Fail(Blame::kCaller, "kernel `{}` is compiled before variable `{}` is placed",
-                      kernel.info().name, name);
-        }
-      }
-      built_ = true;
+    if (!kernel.info_.refusal.empty()) {
+      return Fail(Blame::kUnsupported, "kernel `{}`: {}", kernel.info_.name, kernel.info_.refusal);
     }
-    auto context = std::make_unique<llvm::LLVMContext>();
-    std::string symbol = "kernel." + std::to_string(kernel.function_);
-    auto llvm = machine_->NewModule(*context, symbol);
-    softcuda::Build build{*module_, facts_, layout_, kernel.layout_, window_, *llvm};
-    TRY(EmitKernel(build, kernel.function_, symbol));
+    TRY(Link(kernel));
+    TRY(Machine::Built built,
+        BuildVariant(kernel, "thread",
+                     [&](llvm::Module& llvm, const std::string& symbol) -> Result<std::vector<uint32_t>> {
+                       softcuda::Build build{*module_, facts_, layout_, kernel.layout_, window_, llvm};
+                       TRY(EmitKernel(build, kernel.function_, symbol));
+                       return std::vector<uint32_t>{build.waits, build.lane_bytes};
+                     }));
+    if (built.facts.size() != 2)
+      return Fail(Blame::kOurs, "kernel `{}`: the code kept for it is odd", kernel.info_.name);
     Code code;
-    code.waits = build.waits;
-    code.lane_bytes = build.lane_bytes;
-    TRY(void* address, machine_->Build(std::move(context), std::move(llvm), symbol));
+    code.waits = built.facts[0];
+    code.lane_bytes = built.facts[1];
     if (code.waits) {
-      code.step = reinterpret_cast<StepCode>(address);
+      code.step = reinterpret_cast<StepCode>(built.address);
     } else {
-      code.loop = reinterpret_cast<LoopCode>(address);
+      code.loop = reinterpret_cast<LoopCode>(built.address);
     }
     return code;
   }
@@ -124,6 +127,32 @@ class ProgramImpl final : public Program {
     size_t info = 0;
     uint32_t variable = 0;
   };
+
+  /// Makes the variables' addresses known to code, the first time; from then on they stay.
+  Status Link(const Kernel& kernel) {
+    std::lock_guard lock(lock_);
+    if (built_) return {};
+    for (const auto& [name, v] : variable_by_name_) {
+      if (!layout_.places[v.variable]) {
+        return Fail(Blame::kCaller, "kernel `{}` is compiled before variable `{}` is placed",
+                    kernel.info().name, name);
+      }
+    }
+    for (const auto& [name, v] : variable_by_name_) {
+      TRY(machine_->Define(softcuda::Build::SymbolOf(module_->variables[v.variable]),
+                           layout_.places[v.variable]));
+    }
+    built_ = true;
+    return {};
+  }
+
+  /// The code of one of the ways to compile a kernel, by a name that says all that makes it differ from the
+  /// others.
+  Result<Machine::Built> BuildVariant(Kernel& kernel, std::string_view variant, const Machine::Emit& emit) {
+    std::call_once(kernel.once_,
+                   [&] { kernel.content_ = ContentOf(*module_, layout_, kernel.layout_, window_); });
+    return machine_->Build(KeyOf(kernel.content_, variant), emit);
+  }
 
   Status LoadVariables() {
     for (uint32_t i = 0; i < module_->variables.size(); ++i) {
@@ -158,8 +187,13 @@ class ProgramImpl final : public Program {
     const ptx::Function& fn = module_->functions[f];
     auto kernel = std::make_unique<Kernel>(*this, f);
     TRY(ptx::ParameterLayout params, ptx::LayoutOf(fn));
-    TRY(kernel->layout_, LayOutKernel(*module_, facts_, layout_, f));
     KernelInfo& info = kernel->info_;
+    if (auto layout = LayOutKernel(*module_, facts_, layout_, f); layout.ok()) {
+      kernel->layout_ = *std::move(layout);
+      info.refusal = WhyNotKernel(kernel->layout_);
+    } else {
+      info.refusal = layout.error().sentence;
+    }
     info.name = fn.name;
     // Code reads parameters where the emitter's own layout has them; both follow the same rule.
     layout_.functions[f].params = {};
@@ -190,9 +224,8 @@ class ProgramImpl final : public Program {
       }
     }
     if (fn.FindDirective("explicitcluster") || fn.FindDirective("reqnctapercluster")) {
-      return Fail(Blame::kUnsupported,
-                  "line {}: kernel `{}` wants clusters of blocks, which softcuda does not have",
-                  fn.place.line, fn.name);
+      info.refusal =
+          fmt::format("line {}: it wants clusters of blocks, which softcuda does not have", fn.place.line);
     }
     by_name_[info.name] = kernel.get();
     infos_.push_back(info);
@@ -200,26 +233,28 @@ class ProgramImpl final : public Program {
     return {};
   }
 
-  /// Emits everything once and throws it away: what can be emitted can run.
-  Status CheckInstructions() {
-    llvm::LLVMContext context;
-    ModuleLayout layout = layout_;
-    layout.places = MadeUpPlaces(*module_, window_);
-    std::vector<bool> reached(module_->functions.size(), false);
-    for (const auto& kernel : kernels_) {
-      auto llvm = machine_->NewModule(context, "check");
-      softcuda::Build build{*module_, facts_, layout, kernel->layout_, window_, *llvm};
-      build.checks_only = true;
-      TRY(EmitKernel(build, kernel->function_, "check"));
-      for (uint32_t f : kernel->layout_.reachable) reached[f] = true;
+  /// What is in the way of the kernel in the functions that it reaches; empty where nothing is.
+  std::string WhyNotKernel(const KernelLayout& kernel) {
+    whys_.resize(module_->functions.size());
+    for (uint32_t f : kernel.reachable) {
+      if (!whys_[f]) whys_[f] = WhyNotFunction(f);
+      if (!whys_[f]->empty()) return *whys_[f];
     }
-    for (uint32_t f = 0; f < module_->functions.size(); ++f) {
-      if (reached[f]) continue;
-      for (const ptx::Instruction& in : module_->functions[f].instructions) {
-        if (!FindOpcodeRow(in.opcode)) {
-          return Fail(Blame::kUnsupported, "line {}: `{}` is not supported by softcuda", in.place.line,
-                      module_->Text(in));
-        }
+    return {};
+  }
+
+  std::string WhyNotFunction(uint32_t f) const {
+    if (!facts_[f].refusal.empty()) return facts_[f].refusal;
+    if (!layout_.functions[f].refusal.empty()) return layout_.functions[f].refusal;
+    for (const ptx::Instruction& in : module_->functions[f].instructions) {
+      if (auto why = WhyNot(*module_, in)) return *why;
+      const ptx::Operand* callee = in.opcode == ptx::Opcode::kCall ? ptx::ShapeOfCall(in).callee : nullptr;
+      if (!callee || callee->symbol != ptx::SymbolKind::kFunction) continue;
+      const ptx::Function& fn = module_->functions[callee->id];
+      if (!fn.has_body && !FindSystemFunction(fn.name, layout_.functions[callee->id])) {
+        return fmt::format(
+            "line {}: `{}` calls `{}`, which the module does not define and softcuda does not have",
+            in.place.line, module_->Text(in), fn.name);
       }
     }
     return {};
@@ -230,6 +265,7 @@ class ProgramImpl final : public Program {
   CompileOptions options_;
   std::vector<FunctionFacts> facts_;
   ModuleLayout layout_;
+  std::vector<std::optional<std::string>> whys_;  // by function, while loading
   std::unique_ptr<Machine> machine_;
   std::vector<VariableInfo> variables_;
   std::map<std::string, Named, std::less<>> variable_by_name_;

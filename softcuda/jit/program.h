@@ -45,7 +45,8 @@ struct KernelInfo {
   uint32_t target = 0;          // the compute capability its .target names, as 75; 0 where it names none
   uint32_t max_threads = 1024;  // per block: .maxntid / .reqntid, else 1024
   std::array<uint32_t, 3> reqntid = {};  // zeros unless .reqntid is given
-  bool waits = false;  // has barriers, warp collectives or loops that wait for other threads
+  bool waits = false;   // has barriers, warp collectives or loops that wait for other threads
+  std::string refusal;  // why softcuda cannot run it, as far as loading tells; empty where it seems to
 };
 
 /// A file-scope .global or .const variable. The driver allocates it and says where (Program::Place).
@@ -58,9 +59,13 @@ struct VariableInfo {
   enum class Reference : uint8_t { kNone, kTexture, kSurface } reference = Reference::kNone;
 };
 
+class CodeCache;
+
 struct CompileOptions {
   /// Optimisation of the machine code, 0..3.
   int level = 2;
+  /// Where code is kept for later, and other, processes; may be null, must outlive the program.
+  CodeCache* cache = nullptr;
 };
 
 class Kernel;  // owned by its Program
@@ -87,8 +92,11 @@ class Program {
   virtual Status Prepare(Kernel* kernel) = 0;
 };
 
-/// Checks every instruction of every function and computes the layouts; an Error names the first instruction
-/// that softcuda cannot run, with its line. `window` must outlive the program.
+/// Lays the module out and looks at every kernel, without compiling any: one with an instruction that
+/// softcuda lacks, in itself or in what it calls, is there with its `refusal` and fails to Prepare, and the
+/// others run. What a look does not tell, such as a type that an instruction does not take here, is refused
+/// when the kernel is compiled. An Error is a module of which nothing can run, or whose variables cannot be.
+/// `window` must outlive the program.
 Result<std::shared_ptr<Program>> Compile(std::shared_ptr<const ptx::Module> module,
                                          const AddressWindow& window, CompileOptions options = {});
 

@@ -71,7 +71,7 @@ void CopyString(Running& r, uint64_t address, std::span<char> to) {
 }
 
 [[noreturn]] void AssertFailed(BlockContext* block, Lane* lane, uint64_t message, uint64_t file,
-                               uint32_t line, uint64_t function) {
+                               uint32_t line, uint64_t function, uint64_t) {
   Running& r = *CurrentRunning();
   r.lane = lane;
   std::array<char, 200> m, f, in;

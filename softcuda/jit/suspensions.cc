@@ -43,7 +43,6 @@ std::vector<const Instruction*> Suspensions(const Build& build, const FunctionFa
 }  // namespace
 
 bool Emitter::ResidentRegisters() {
-  if (build.checks_only) return false;
   size_t saves = 0;
   for (uint32_t f : build.kernel.reachable) {
     if (f != root_ && !build.facts[f].inlined) continue;
@@ -100,7 +99,7 @@ Status Emitter::Suspend(const Instruction& in, Step step) {
   ForgetChecks();
   uint32_t id = ++resume_points_;
   std::vector<std::pair<Frame*, uint32_t>> saved;
-  if (!resident_ && !build.checks_only) {
+  if (!resident_) {
     RegisterSet live = frame_->facts->LiveAfter(IndexOf(in));
     if (step == Step::kYield && in.guard) live.Add(in.guard.reg);
     for (Frame* f = frame_; f; f = f->caller) {

@@ -59,22 +59,29 @@ class TestRig : public ::testing::Test {
 
   static std::string Header() { return ".version 8.0\n.target sm_90\n.address_size 64\n"; }
 
-  Result<std::shared_ptr<Program>> TryCompile(const std::string& body) {
+  Result<std::shared_ptr<Program>> TryLoad(const std::string& body, CompileOptions options = {}) {
     TRY(ptx::Module module, ptx::Parse(Header() + body));
-    return Compile(std::make_shared<const ptx::Module>(std::move(module)), *window_);
-  }
-
-  /// Compiles, and places the variables with what they hold at the start.
-  std::shared_ptr<Program> Load(const std::string& body) {
-    auto program = TryCompile(body);
-    EXPECT_TRUE(program.ok()) << (program.ok() ? "" : program.error().sentence);
-    if (!program.ok()) return nullptr;
-    for (const VariableInfo& v : (*program)->variables()) {
+    TRY(auto program, Compile(std::make_shared<const ptx::Module>(std::move(module)), *window_, options));
+    for (const VariableInfo& v : program->variables()) {
       auto* p = Allocate<std::byte>(v.size, std::max<size_t>(v.alignment, 16));
-      auto placed = (*program)->Place(v.name, reinterpret_cast<uintptr_t>(p));
-      EXPECT_TRUE(placed.ok());
+      TRY(program->Place(v.name, reinterpret_cast<uintptr_t>(p)));
       places_[v.name] = p;
     }
+    return program;
+  }
+
+  /// Loads, and compiles all kernels.
+  Result<std::shared_ptr<Program>> TryCompile(const std::string& body) {
+    TRY(auto program, TryLoad(body));
+    for (const KernelInfo& k : program->kernels()) TRY(program->Prepare(program->FindKernel(k.name)));
+    return program;
+  }
+
+  /// Loads, and gives the variables what they hold at the start.
+  std::shared_ptr<Program> Load(const std::string& body, CompileOptions options = {}) {
+    auto program = TryLoad(body, options);
+    EXPECT_TRUE(program.ok()) << (program.ok() ? "" : program.error().sentence);
+    if (!program.ok()) return nullptr;
     for (const VariableInfo& v : (*program)->variables()) {
       auto bytes = (*program)->InitialBytes(v.name);
       EXPECT_TRUE(bytes.ok());
