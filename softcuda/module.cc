@@ -86,9 +86,9 @@ CUresult Function::Refused() const {
   return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
 }
 
-CUresult Function::Prepare() {
-  if (prepared()) return CUDA_SUCCESS;
-  if (auto made = program->Prepare(kernel); !made.ok()) {
+CUresult Function::Prepare(const std::array<uint32_t, 3>& block) {
+  if (PreparedFor(block)) return CUDA_SUCCESS;
+  if (auto made = program->Prepare(kernel, block); !made.ok()) {
     Log().error("{}: {}", info.name, made.error().sentence);
     switch (made.error().blame) {
       case Blame::kExhausted:

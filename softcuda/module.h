@@ -58,9 +58,11 @@ class Function {
   /// What to answer where softcuda cannot run it, after a line in the log; CUDA_SUCCESS where it can, as far
   /// as loading tells.
   CUresult Refused() const;
-  /// Makes the machine code, the first time; cheap afterwards.
-  CUresult Prepare();
+  /// Makes the machine code for blocks of that shape, the first time; cheap afterwards.
+  CUresult Prepare(const std::array<uint32_t, 3>& block);
+  /// Whether the code for any blocks, or for such, is there.
   bool prepared() const { return prepared_.load(std::memory_order_acquire); }
+  bool PreparedFor(const std::array<uint32_t, 3>& block) const { return program->IsReady(kernel, block); }
 
  private:
   std::atomic<bool> prepared_{false};

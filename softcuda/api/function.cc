@@ -88,5 +88,9 @@ CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
 }
 
 CUresult cuFuncLoad(CUfunction function) {
-  return WithFunction(function, [](Context&, Function& found) { return found.Prepare(); });
+  // The shape of its blocks is not known yet; what this one finds is what others will.
+  return WithFunction(function, [](Context&, Function& found) {
+    const auto& required = found.info.reqntid;
+    return found.Prepare(required[0] ? required : std::array<uint32_t, 3>{kWarpSize, 1, 1});
+  });
 }

@@ -169,11 +169,12 @@ CUresult LaunchGrid(CUfunction handle, const Shape& shape, CUstream stream, void
           function = kernel->FunctionIn(current.driver.functions, context);
         }
       }
-      if (!function || !function->prepared() || (cooperative && !submission.stream().workspace)) {
+      if (!function || !function->PreparedFor(shape.block) ||
+          (cooperative && !submission.stream().workspace)) {
         Ref<Stream> target = HandleTable<Stream>::Share(&submission.stream());
         submission.Release();
         if (CUresult failed = FindFunction(context, handle, &found)) return failed;
-        if (CUresult failed = found->Prepare()) return failed;
+        if (CUresult failed = found->Prepare(shape.block)) return failed;
         if (cooperative) {
           if (CUresult failed = MakeWorkspace(context, *target)) return failed;
         }

@@ -7,6 +7,7 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/MDBuilder.h>
 
+#include "softcuda/jit/markers.h"
 #include "softcuda/jit/opcodes.h"
 
 namespace cuplex::softcuda {
@@ -127,6 +128,15 @@ Value* Emitter::CheckedPointer(const Instruction& in, Value* base, uint32_t reg,
     if (reg != ptx::kNoIndex) extent = ExtentAround(in, reg, offset, bytes);
     if (!in.guard && reg != ptx::kNoIndex) checked_[reg] = extent;
   }
+  if (lockstep()) {
+    auto* check = llvm::cast<llvm::CallInst>(
+        Mark(marker::kCheckWindow, ir.getVoidTy(),
+             {checked, I64(static_cast<uint64_t>(extent.low - (checked == base ? 0 : offset))),
+              I64(static_cast<uint64_t>(extent.high - (checked == base ? 0 : offset))), I32(extent.alignment),
+              I32(bytes)}));
+    check->setOnlyAccessesInaccessibleMemory();
+    return ir.CreateIntToPtr(address, ir.getPtrTy());
+  }
   const Window& window = build.window.all();
   Value* distance = ir.CreateSub(checked, I64(window.base));
   unsigned shift = static_cast<unsigned>(std::countr_zero(extent.alignment));
@@ -166,9 +176,21 @@ Value* Emitter::BoundedPointer(const Instruction& in, Bounds bounds, Value* orig
   }
   if (shares) extent = ExtentAround(in, reg, offset, bytes);
   // The lowest byte's offset must be a multiple of the alignment, and leave room for the rest.
-  auto alignment = static_cast<int64_t>(extent.alignment);
-  int64_t past = extent.low % alignment;
-  extent.low -= past < 0 ? past + alignment : past;
+  if (shares) {
+    auto alignment = static_cast<int64_t>(extent.alignment);
+    int64_t past = extent.low % alignment;
+    extent.low -= past < 0 ? past + alignment : past;
+  }
+  if (lockstep()) {
+    auto* check = llvm::cast<llvm::CallInst>(
+        Mark(marker::kCheckBounds, ir.getVoidTy(),
+             {origin, bounds.limit, I64(static_cast<uint64_t>(extent.low)),
+              I64(static_cast<uint64_t>(extent.high)), I32(extent.alignment), I32(bytes), I32(bounds.zone)}));
+    check->setOnlyAccessesInaccessibleMemory();
+    Value* start = ir.CreateAdd(bounds.base, origin);
+    if (shares && !in.guard) bounded_[{bounds.zone, reg}] = {extent, start};
+    return at(start);
+  }
   unsigned shift = static_cast<unsigned>(std::countr_zero(extent.alignment));
   auto span = static_cast<uint64_t>(extent.high - extent.low);
   Value* lowest = ir.CreateAdd(origin, I64(static_cast<uint64_t>(extent.low)));
@@ -323,7 +345,9 @@ Result<Value*> Emitter::Address(const Instruction& in, const Operand& op, Space 
     Operand r = Operand::Register(op.id);
     unsigned width = ptx::BitsOf(frame_->fn->TypeOfRegister(op.id));
     TRY(base, Read(in, r, width == 64 ? Type::kB64 : Type::kB32));
-    base = ir.CreateZExt(base, Int(64));
+    bool bounded = shared || space == Space::kLocal || param;
+    base = lockstep() && bounded && width == 32 ? Mark(marker::kOffset, Int(64), {base}, true)
+                                                : ir.CreateZExt(base, Int(64));
   } else if (op.base == ptx::BaseKind::kSymbol) {
     Operand symbol = op;
     symbol.kind = OperandKind::kSymbol;

@@ -138,7 +138,7 @@ Status EmitAtom(Emitter& e, const Instruction& in) {
     TRY(Value * c, e.Read(in, in.operands[first + 2], t));
     b = e.ToBits(b);
     c = e.ToBits(c);
-    if (space == Space::kShared) {
+    if (space == Space::kShared && !e.lockstep()) {
       auto* old = ir.CreateAlignedLoad(b->getType(), at, llvm::Align(size));
       auto* store =
           ir.CreateAlignedStore(ir.CreateSelect(ir.CreateICmpEQ(old, b), c, old), at, llvm::Align(size));
@@ -147,7 +147,7 @@ Status EmitAtom(Emitter& e, const Instruction& in) {
       return finish(old);
     }
     auto failure = ordering == AtomicOrdering::Monotonic ? ordering : AtomicOrdering::Acquire;
-    auto* swap = ir.CreateAtomicCmpXchg(at, b, c, llvm::Align(size), ordering, failure);
+    auto* swap = ir.CreateAtomicCmpXchg(at, b, c, llvm::Align(size), ordering, failure, e.AtomicScope(space));
     e.MarkProgramAccess(swap);
     return finish(ir.CreateExtractValue(swap, 0));
   }
@@ -155,7 +155,7 @@ Status EmitAtom(Emitter& e, const Instruction& in) {
   if (binary == AtomicRMWInst::BAD_BINOP) {
     return e.Refuse(in, "is a combination of operation and type that softcuda does not support");
   }
-  if (space == Space::kShared) {
+  if (space == Space::kShared && !e.lockstep()) {
     auto* old = ir.CreateAlignedLoad(b->getType(), at, llvm::Align(size));
     auto* store = ir.CreateAlignedStore(Apply(e, op, t, old, b), at, llvm::Align(size));
     e.MarkProgramAccess(old);
@@ -164,7 +164,7 @@ Status EmitAtom(Emitter& e, const Instruction& in) {
   }
   if (!half) {
     if (op == Mod::kExch) b = e.ToBits(b);
-    auto* old = ir.CreateAtomicRMW(binary, at, b, llvm::Align(size), ordering);
+    auto* old = ir.CreateAtomicRMW(binary, at, b, llvm::Align(size), ordering, e.AtomicScope(space));
     e.MarkProgramAccess(old);
     return finish(old);
   }
@@ -182,7 +182,8 @@ Status EmitAtom(Emitter& e, const Instruction& in) {
   old->addIncoming(before, from);
   Value* made = e.ToBits(Apply(e, op, t, e.FromBits(old, t), b));
   auto failure = ordering == AtomicOrdering::Monotonic ? ordering : AtomicOrdering::Acquire;
-  auto* swap = ir.CreateAtomicCmpXchg(at, old, made, llvm::Align(size), ordering, failure);
+  auto* swap =
+      ir.CreateAtomicCmpXchg(at, old, made, llvm::Align(size), ordering, failure, e.AtomicScope(space));
   e.MarkProgramAccess(swap);
   old->addIncoming(ir.CreateExtractValue(swap, 0), loop);
   ir.CreateCondBr(ir.CreateExtractValue(swap, 1), done, loop);

@@ -18,6 +18,9 @@ class BlockRun {
   void Begin(StepCode code, const BlockContext& context, std::byte* lanes, uint32_t lane_bytes,
              uintptr_t local);
 
+  /// The records were used for something else.
+  void Forget() { prepared_ = {}; }
+
   enum class State {
     kDone,
     kStalled,  // its threads wait for memory that they do not change themselves; run other blocks, then this

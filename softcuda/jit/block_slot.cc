@@ -24,8 +24,8 @@ void BlockSlot::Free::operator()(std::byte* p) const { std::free(p); }
 
 BlockSlot::~BlockSlot() { window_.GiveAperture(piece_); }
 
-Status BlockSlot::Fit(uint32_t lanes, uint32_t lane_bytes, uint32_t local_bytes) {
-  size_t local = (size_t{lanes} * local_bytes + kPage - 1) / kPage * kPage;
+Status BlockSlot::Fit(uint32_t records, uint32_t record_bytes, uint32_t threads, uint32_t local_bytes) {
+  size_t local = (size_t{threads} * local_bytes + kPage - 1) / kPage * kPage;
   if (!piece_.size || local > piece_.size - kLocalAt) {
     window_.GiveAperture(std::exchange(piece_, {}));
     local_mapped_ = 0;
@@ -37,14 +37,14 @@ Status BlockSlot::Fit(uint32_t lanes, uint32_t lane_bytes, uint32_t local_bytes)
     TRY(Map(this->local(), local));
     local_mapped_ = local;
   }
-  size_t records = size_t{lanes} * lane_bytes;
-  if (records > lanes_size_) {
-    lanes_.reset(static_cast<std::byte*>(std::aligned_alloc(64, (records + 63) / 64 * 64)));
+  size_t bytes = size_t{records} * record_bytes;
+  if (bytes > lanes_size_) {
+    lanes_.reset(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
     if (!lanes_) {
       lanes_size_ = 0;
-      return Fail(Blame::kExhausted, "softcuda: no memory for {} bytes of thread records", records);
+      return Fail(Blame::kExhausted, "softcuda: no memory for {} bytes of thread records", bytes);
     }
-    lanes_size_ = records;
+    lanes_size_ = bytes;
   }
   return {};
 }

@@ -22,8 +22,9 @@ class BlockSlot {
   BlockSlot(const BlockSlot&) = delete;
   BlockSlot& operator=(const BlockSlot&) = delete;
 
-  /// Makes room for `lanes` records of `lane_bytes` each and as many local memories of `local_bytes`.
-  Status Fit(uint32_t lanes, uint32_t lane_bytes, uint32_t local_bytes);
+  /// Makes room for `records` records (of threads, or of warps) of `record_bytes` each, and for the local
+  /// memories of `threads` threads, `local_bytes` each.
+  Status Fit(uint32_t records, uint32_t record_bytes, uint32_t threads, uint32_t local_bytes);
 
   uintptr_t params() const { return piece_.base; }
   uintptr_t shared() const { return piece_.base + kSharedAt; }

@@ -224,8 +224,8 @@ Status EmitCall(Emitter& e, const Instruction& in) {
                                   callee.name));
     }
     CallSystem(e, *system, args, returns, layout);
-  } else if (e.build.facts[index].inlined) {
-    if (!e.waits() && e.build.facts[index].waits)
+  } else if (e.build.facts[index].inlined || (e.lockstep() && !e.build.facts[index].recursive)) {
+    if (!e.waits() && !e.lockstep() && e.build.facts[index].waits)
       return e.Refuse(in, "calls a function that waits for other threads");
     TRY(e.InlineCall(in, index, args, returns));
   } else {

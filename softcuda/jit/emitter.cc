@@ -7,6 +7,7 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Verifier.h>
 
+#include "softcuda/jit/markers.h"
 #include "softcuda/jit/matrix.h"
 #include "softcuda/jit/opcodes.h"
 #include "softcuda/jit/program.h"
@@ -65,12 +66,15 @@ llvm::Constant* Build::VariableAddress(uint32_t index) {
 Status EmitKernel(Build& build, uint32_t function, const std::string& symbol) {
   llvm::LLVMContext& c = build.llvm.getContext();
   auto* ptr = llvm::PointerType::getUnqual(c);
-  build.waits = build.facts[function].waits;
+  build.waits = (build.facts[function].waits || build.steps) && !build.lockstep;
   auto* result = build.waits ? llvm::Type::getInt32Ty(c) : llvm::Type::getVoidTy(c);
   auto* f = llvm::Function::Create(llvm::FunctionType::get(result, {ptr, ptr}, false),
                                    llvm::Function::ExternalLinkage, symbol, build.llvm);
   f->addFnAttr(llvm::Attribute::NoUnwind);
-  TRY(Emitter(build, function, build.waits ? Emitter::Shape::kStep : Emitter::Shape::kLoop, f).Emit());
+  Emitter::Shape shape = build.lockstep ? Emitter::Shape::kThread
+                         : build.waits  ? Emitter::Shape::kStep
+                                        : Emitter::Shape::kLoop;
+  TRY(Emitter(build, function, shape, f).Emit());
   while (!build.to_emit.empty()) {
     uint32_t index = build.to_emit.back();
     build.to_emit.pop_back();
@@ -121,6 +125,12 @@ Status Emitter::Emit() {
     case Shape::kLoop:
       thread_end_ = NewBlock("next");
       frame_->end = thread_end_;
+      break;
+    case Shape::kThread:
+      frame_->end = NewBlock("return");
+      thread_end_ = frame_->end;
+      ir.SetInsertPoint(frame_->end);
+      ir.CreateRetVoid();
       break;
     case Shape::kDevice:
       frame_->end = NewBlock("return");
@@ -242,6 +252,10 @@ Status Emitter::EmitInstruction(const Instruction& in) {
   const OpcodeRow* row = FindOpcodeRow(in.opcode);
   if (++build.instructions > kMostInstructions) {
     return Refuse(in, "makes the kernel, with the functions inlined into it, larger than softcuda compiles");
+  }
+  // Code that relies on threads taking turns, one at a time.
+  if (lockstep() && (in.opcode == ptx::Opcode::kMbarrier || in.Has(Mod::kMbarrier) || in.Has(Mod::kBulk))) {
+    return Refuse(in, "changes memory in steps that lanes in lockstep would take together");
   }
   BasicBlock* after = nullptr;
   if (in.guard) {

@@ -5,6 +5,7 @@
 // Used by one thread; lives for the making of one kernel's LLVM module.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,6 +30,9 @@ struct Build {
   const AddressWindow& window;
   llvm::Module& llvm;
   bool waits = false;                                  // the kernel's threads are stepped
+  bool steps = false;                                  // step threads also where none waits
+  std::array<uint32_t, 3> block = {};                  // with lockstep: the shape of blocks, in threads
+  bool lockstep = false;                               // the kernel is one thread for lockstep.h to widen
   size_t instructions = 0;                             // of PTX, emitted so far
   uint32_t lane_bytes = sizeof(Lane);                  // grows as registers get places in the record
   std::map<uint32_t, llvm::Function*> functions = {};  // by index, device functions that are called
@@ -45,14 +49,16 @@ struct Build {
   static std::string SymbolOf(const ptx::Variable& variable) { return "variable." + variable.name; }
 };
 
-/// Emits a kernel and every function it calls into build.llvm, under the name `symbol`.
+/// Emits a kernel and every function it calls into build.llvm, under the name `symbol`. With build.lockstep
+/// it is the code of one thread, void(BlockContext*, Lane*), which says by calls of the functions of
+/// markers.h what depends on the thread and where threads meet.
 Status EmitKernel(Build& build, uint32_t function, const std::string& symbol);
 
 class Emitter {
  public:
   using Value = llvm::Value;
 
-  enum class Shape { kLoop, kStep, kDevice };  // LoopCode, StepCode, a called .func
+  enum class Shape { kLoop, kStep, kDevice, kThread };  // LoopCode, StepCode, a called .func, lockstep
 
   Emitter(Build& build, uint32_t function, Shape shape, llvm::Function* llvm_function);
   Status Emit();
@@ -118,6 +124,13 @@ class Emitter {
   /// Leaves the function with `step` and goes on here when the thread is resumed. `in` is what waits.
   Status Suspend(const ptx::Instruction& in, Step step);
   bool waits() const { return shape_ == Shape::kStep; }
+  bool lockstep() const { return shape_ == Shape::kThread; }
+  /// Calls a function of markers.h. Pure ones may be moved and merged; the others stay where they are.
+  Value* Mark(const char* name, llvm::Type* result, llvm::ArrayRef<Value*> args, bool pure = false);
+  /// Which other threads an atomic operation on the space must be atomic against.
+  llvm::SyncScope::ID AtomicScope(ptx::Space space) const {
+    return space == ptx::Space::kShared ? llvm::SyncScope::SingleThread : llvm::SyncScope::System;
+  }
 
   /// The carry flag, i1.
   Value* carry_slot();

@@ -159,6 +159,13 @@ const std::string& MachineIdentity() {
   return identity;
 }
 
+Result<std::unique_ptr<llvm::TargetMachine>> MakeTarget() {
+  TRY(auto host, Host());
+  auto target = host.createTargetMachine();
+  if (!target) return FromLlvm(target.takeError(), "cannot generate code for this processor");
+  return std::move(*target);
+}
+
 Status Machine::Start() {
   if (jit_) return {};
   TRY(auto host, Host());
@@ -190,20 +197,18 @@ Status Machine::Define(const std::string& symbol, uintptr_t address) {
 
 /// Optimises, and makes a relocatable object.
 Result<std::vector<std::byte>> Machine::Generate(llvm::Module& module) {
-  TRY(auto host, Host());
-  auto target = host.createTargetMachine();
-  if (!target) return FromLlvm(target.takeError(), "cannot generate code for this processor");
+  TRY(auto target, MakeTarget());
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
-    f.addFnAttr("target-cpu", (*target)->getTargetCPU());
-    f.addFnAttr("target-features", (*target)->getTargetFeatureString());
+    f.addFnAttr("target-cpu", target->getTargetCPU());
+    f.addFnAttr("target-features", target->getTargetFeatureString());
   }
-  Optimise(module, **target, level_);
+  Optimise(module, *target, level_);
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager passes;
   llvm::MCContext* context = nullptr;
-  if ((*target)->addPassesToEmitMC(passes, context, stream)) {
+  if (target->addPassesToEmitMC(passes, context, stream)) {
     return Fail(Blame::kOurs, "softcuda: LLVM makes no objects for this processor");
   }
   passes.run(module);

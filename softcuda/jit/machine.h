@@ -18,6 +18,9 @@
 #include "base/result.h"
 #include "softcuda/jit/code_cache.h"
 
+namespace llvm {
+class TargetMachine;
+}
 namespace llvm::orc {
 class LLJIT;
 }
@@ -58,6 +61,9 @@ class Machine {
   std::unique_ptr<llvm::orc::LLJIT> jit_;  // under lock_ until it is there
   std::map<std::string, Built> built_;     // under lock_; by symbol
 };
+
+/// What code is generated for: this processor.
+Result<std::unique_ptr<llvm::TargetMachine>> MakeTarget();
 
 /// What this process generates code for and with: processor, LLVM and softcuda itself. Empty where that
 /// cannot be told for certain, so that nothing may be kept.

@@ -1,6 +1,7 @@
 // rcp sqrt rsqrt sin cos ex2 lg2 tanh copysign testp: functions of real numbers.
 #include <llvm/IR/Intrinsics.h>
 
+#include "softcuda/jit/approximations.h"
 #include "softcuda/jit/emitter.h"
 #include "softcuda/jit/families.h"
 
@@ -26,18 +27,18 @@ const char* Rounding(const Instruction& in) {
   }
 }
 
-const char* FunctionName(Opcode opcode) {
+Value* Approximate(Emitter& e, Opcode opcode, Value* x) {
   switch (opcode) {
     case Opcode::kSin:
-      return "cuplex_sin";
+      return Sine(e.ir, x);
     case Opcode::kCos:
-      return "cuplex_cos";
+      return Cosine(e.ir, x);
     case Opcode::kEx2:
-      return "cuplex_exp2";
+      return ExpTwo(e.ir, x);
     case Opcode::kLg2:
-      return "cuplex_log2";
+      return LogTwo(e.ir, x);
     default:
-      return "cuplex_tanh";
+      return HyperbolicTangent(e.ir, x);
   }
 }
 
@@ -47,8 +48,7 @@ Status EmitMath(Emitter& e, const Instruction& in) {
   Type t = in.TypeAt();
   if (in.operands.size() != 2) return e.Refuse(in, "takes 2 operands");
   TRY(Value * v, e.Read(in, in.operands[1], t));
-  const char* name = FunctionName(in.opcode);
-  auto of = [&](Value* x) { return e.CallPure(name, e.ir.getFloatTy(), {x}); };
+  auto of = [&](Value* x) { return Approximate(e, in.opcode, x); };
   switch (t) {
     case Type::kF32:
       if (in.Has(Mod::kFtz)) v = e.Flush(v);

@@ -3,6 +3,7 @@
 
 #include <bit>
 
+#include "softcuda/jit/markers.h"
 #include "softcuda/jit/program.h"
 
 namespace cuplex::softcuda {
@@ -23,6 +24,12 @@ Value* Emitter::ContextField(size_t offset, unsigned bits) {
 }
 
 Value* Emitter::LaneField(size_t offset, unsigned bits) {
+  if (lockstep()) {
+    if (offset == offsetof(Lane, local)) return Mark(marker::kLocal, Int(64), {}, true);
+    if (offset == offsetof(Lane, linear)) return Mark(marker::kLinear, Int(32), {}, true);
+    size_t axis = (offset - offsetof(Lane, tid)) / sizeof(uint32_t);
+    return Mark(marker::kTid[axis], Int(32), {}, true);
+  }
   auto* load = ir.CreateLoad(Int(bits), ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), lane_, offset));
   load->setMetadata(llvm::LLVMContext::MD_alias_scope, own_scope_);
   // A stepped thread keeps its record; the record of a loop is each thread's in turn, but for `local`.
@@ -57,12 +64,16 @@ Value* Emitter::Special(const Instruction& in, ptx::Special special, Mod compone
     if (shape_ != Shape::kLoop) return LaneField(offsetof(Lane, linear), 32);
     return LoadLane(offsetof(Lane, linear), 32);
   };
-  auto laneid = [&] { return ir.CreateAnd(linear(), I32(31)); };
+  auto laneid = [&]() -> Value* {
+    if (lockstep()) return Mark(marker::kLaneid, Int(32), {}, true);
+    return ir.CreateAnd(linear(), I32(31));
+  };
   auto bit = [&] { return ir.CreateShl(I32(1), laneid()); };
   switch (special) {
     case S::kTid:
       return shape_ == Shape::kLoop ? tid_[axis] : LaneField(offsetof(Lane, tid) + 4 * axis, 32);
     case S::kNtid:
+      if (lockstep()) return I32(build.block[static_cast<size_t>(axis)]);
       return of(offsetof(BlockContext, ntid));
     case S::kCtaid:
     case S::kClusterid:
@@ -81,6 +92,7 @@ Value* Emitter::Special(const Instruction& in, ptx::Special special, Mod compone
     case S::kLaneid:
       return laneid();
     case S::kWarpid:
+      if (lockstep()) return Mark(marker::kWarpid, Int(32), {}, true);
       return ir.CreateLShr(linear(), I32(5));
     case S::kNwarpid:
       return I32(kMaxThreadsPerBlock / kWarpSize);
@@ -259,6 +271,17 @@ Value* Emitter::CallPure(const std::string& name, llvm::Type* result, llvm::Arra
   auto* call = llvm::cast<llvm::CallInst>(CallRuntime(name, result, args));
   call->setDoesNotAccessMemory();
   call->addFnAttr(llvm::Attribute::WillReturn);
+  return call;
+}
+
+Value* Emitter::Mark(const char* name, llvm::Type* result, llvm::ArrayRef<Value*> args, bool pure) {
+  auto* call = llvm::cast<llvm::CallInst>(CallRuntime(name, result, args));
+  if (pure) {
+    call->setDoesNotAccessMemory();
+    call->addFnAttr(llvm::Attribute::WillReturn);
+  } else {
+    call->setConvergent();
+  }
   return call;
 }
 

@@ -4,12 +4,15 @@
 #include <charconv>
 #include <map>
 
+#include "base/log.h"
 #include "ptx/parameters.h"
 #include "softcuda/jit/code_key.h"
 #include "softcuda/jit/emitter.h"
 #include "softcuda/jit/initial_bytes.h"
 #include "softcuda/jit/kernel.h"
+#include "softcuda/jit/lockstep/lockstep.h"
 #include "softcuda/jit/machine.h"
+#include "softcuda/jit/markers.h"
 #include "softcuda/jit/opcodes.h"
 #include "softcuda/jit/system_functions.h"
 
@@ -17,6 +20,9 @@ namespace cuplex::softcuda {
 namespace {
 
 using ptx::Space;
+
+// Kernels of more instructions run in warps of fewer lanes, if their lanes do not mind.
+constexpr size_t kMostForWide = 400;
 
 /// Addresses that no program sees: for checking instructions before the variables have places.
 std::vector<uintptr_t> MadeUpPlaces(const ptx::Module& module, const AddressWindow& window) {
@@ -91,10 +97,14 @@ class ProgramImpl final : public Program {
     return BytesOf(*module_, it->second.variable, layout_.places);
   }
 
-  Status Prepare(Kernel* kernel) override {
-    TRY(const Code* code, kernel->Ready());
+  Status Prepare(Kernel* kernel, const std::array<uint32_t, 3>& block) override {
+    TRY(const Code* code, kernel->Ready(block));
     (void)code;
     return {};
+  }
+
+  bool IsReady(const Kernel* kernel, const std::array<uint32_t, 3>& block) const override {
+    return kernel->Find(block) != nullptr;
   }
 
   Result<Code> Build(Kernel& kernel) {
@@ -103,9 +113,10 @@ class ProgramImpl final : public Program {
     }
     TRY(Link(kernel));
     TRY(Machine::Built built,
-        BuildVariant(kernel, "thread",
+        BuildVariant(kernel, options_.path == Path::kSteps ? "steps" : "thread",
                      [&](llvm::Module& llvm, const std::string& symbol) -> Result<std::vector<uint32_t>> {
                        softcuda::Build build{*module_, facts_, layout_, kernel.layout_, window_, llvm};
+                       build.steps = options_.path == Path::kSteps;
                        TRY(EmitKernel(build, kernel.function_, symbol));
                        return std::vector<uint32_t>{build.waits, build.lane_bytes};
                      }));
@@ -122,7 +133,72 @@ class ProgramImpl final : public Program {
     return code;
   }
 
+  bool InLockstep() const { return options_.path == Path::kAuto; }
+
+  /// Code that runs warps of such blocks in lockstep; nullopt where the kernel cannot.
+  Result<std::optional<Code>> BuildLockstep(Kernel& kernel, const Kernel::BlockShape& block) {
+    if (!kernel.info_.refusal.empty()) return std::optional<Code>();
+    TRY(Link(kernel));
+    // The second number tells whether it went; that it does not is worth keeping, too.
+    auto emit = [&](llvm::Module& llvm, const std::string& symbol) -> Result<std::vector<uint32_t>> {
+      auto made = EmitLockstep(kernel, block, llvm, symbol);
+      if (made.ok() || made.error().blame == Blame::kOurs) return made;
+      Log().debug("softcuda: kernel `{}` runs thread by thread: {}", kernel.info_.name,
+                  made.error().sentence);
+      MakeEmpty(llvm, symbol);
+      return std::vector<uint32_t>{0, 0};
+    };
+    TRY(Machine::Built built,
+        BuildVariant(kernel, fmt::format("lockstep {}x{}x{}", block[0], block[1], block[2]), emit));
+    if (built.facts.size() != 2)
+      return Fail(Blame::kOurs, "kernel `{}`: the code kept for it is odd", kernel.info_.name);
+    if (!built.facts[1]) return std::optional<Code>();
+    Code code;
+    code.warp_lanes = built.facts[0];
+    code.warp_bytes = built.facts[1];
+    code.warp = reinterpret_cast<WarpCode>(built.address);
+    return std::optional<Code>(code);
+  }
+
  private:
+  /// Lanes and bytes of a warp's record.
+  Result<std::vector<uint32_t>> EmitLockstep(Kernel& kernel, const Kernel::BlockShape& block,
+                                             llvm::Module& llvm, const std::string& symbol) {
+    softcuda::Build build{*module_, facts_, layout_, kernel.layout_, window_, llvm};
+    build.lockstep = true;
+    build.block = block;
+    TRY(EmitKernel(build, kernel.function_, symbol));
+    TRY(auto target, MakeTarget());
+    lockstep::WarpShape shape;
+    shape.block = block;
+    shape.local_bytes = kernel.layout_.local_bytes;
+    shape.lanes = LanesFor(llvm, block, build.instructions);
+    TRY(uint32_t bytes, lockstep::Widen(*llvm.getFunction(symbol), shape, window_, *target));
+    return std::vector<uint32_t>{shape.lanes, bytes};
+  }
+
+  static void MakeEmpty(llvm::Module& llvm, const std::string& symbol) {
+    for (llvm::Function& f : llvm) f.deleteBody();
+    while (!llvm.empty()) llvm.begin()->eraseFromParent();
+    auto* i32 = llvm::Type::getInt32Ty(llvm.getContext());
+    auto* f = llvm::Function::Create(llvm::FunctionType::get(i32, false), llvm::Function::ExternalLinkage,
+                                     symbol, llvm);
+    llvm::ReturnInst::Create(llvm.getContext(), llvm::ConstantInt::get(i32, 0),
+                             llvm::BasicBlock::Create(llvm.getContext(), "", f));
+  }
+
+  /// Lanes of a warp as code sees it: 32 where lanes exchange values, else what makes rows of the block.
+  static uint32_t LanesFor(const llvm::Module& module, const Kernel::BlockShape& block, size_t instructions) {
+    for (const char* name : {marker::kCollective, marker::kCollective64}) {
+      if (module.getFunction(name)) return 32;
+    }
+    // Half the lanes are half the code, and still fill the widest registers.
+    bool rows = block[1] == 1 && block[2] == 1;
+    if (instructions > kMostForWide && (rows || block[0] % 16 == 0)) return 16;
+    if (rows) return 32;
+    return block[0] % 32 == 0 ? 32 : block[0] % 16 == 0 ? 16 : block[0] % 8 == 0 ? 8 : 32;
+  }
+
   struct Named {
     size_t info = 0;
     uint32_t variable = 0;
@@ -277,20 +353,73 @@ class ProgramImpl final : public Program {
   bool built_ = false;
 };
 
-Result<const Code*> Kernel::Ready() {
-  if (ready_.load(std::memory_order_acquire)) return &code_;
-  std::lock_guard lock(lock_);
-  if (failed_) return *failed_;
-  if (!ready_.load(std::memory_order_relaxed)) {
-    auto code = program_.Build(*this);
-    if (!code.ok()) {
-      // A missing placement is the caller's to mend; anything else stays as it is.
-      if (code.error().blame != Blame::kCaller) failed_ = code.error();
-      return code.error();
-    }
-    code_ = *code;
-    ready_.store(true, std::memory_order_release);
+namespace {
+// Shapes of blocks that a kernel gets code of its own for; more of them share code for any shape.
+constexpr size_t kMostVariants = 16;
+}  // namespace
+
+const Code* Kernel::Find(const BlockShape& block) const {
+  if (any_.load(std::memory_order_acquire)) return &code_;
+  for (const Variant* v = newest_.load(std::memory_order_acquire); v; v = v->next) {
+    if (v->block == block) return &v->code;
   }
+  return nullptr;
+}
+
+Result<const Code*> Kernel::Ready(const BlockShape& block) {
+  if (const Code* code = Find(block)) return code;
+  return MakeReady(block);
+}
+
+Result<const Code*> Kernel::MakeReady(const BlockShape& block) {
+  std::lock_guard lock(lock_);
+  if (any_.load(std::memory_order_relaxed)) return &code_;
+  for (const auto& v : variants_) {
+    if (v->block == block) return &v->code;
+  }
+  if (!program_.InLockstep()) {
+    TRY(const Code* code, MakeAny());
+    any_.store(true, std::memory_order_release);
+    return code;
+  }
+  if (variants_.size() >= kMostVariants) {
+    // From here on every new shape runs what runs any.
+    TRY(const Code* any, MakeAny());
+    auto variant = std::make_unique<Variant>();
+    variant->block = block;
+    variant->code = *any;
+    return Add(std::move(variant));
+  }
+  auto variant = std::make_unique<Variant>();
+  variant->block = block;
+  TRY(auto made, program_.BuildLockstep(*this, block));
+  if (!made) {
+    TRY(const Code* code, MakeAny());
+    any_.store(true, std::memory_order_release);
+    return code;
+  }
+  variant->code = *made;
+  return Add(std::move(variant));
+}
+
+const Code* Kernel::Add(std::unique_ptr<Variant> variant) {
+  variant->next = newest_.load(std::memory_order_relaxed);
+  variants_.push_back(std::move(variant));
+  newest_.store(variants_.back().get(), std::memory_order_release);
+  return &variants_.back()->code;
+}
+
+Result<const Code*> Kernel::MakeAny() {
+  if (ready_.load(std::memory_order_relaxed)) return &code_;
+  if (failed_) return *failed_;
+  auto code = program_.Build(*this);
+  if (!code.ok()) {
+    // A missing placement is the caller's to mend; anything else stays as it is.
+    if (code.error().blame != Blame::kCaller) failed_ = code.error();
+    return code.error();
+  }
+  code_ = *code;
+  ready_.store(true, std::memory_order_release);
   return &code_;
 }
 

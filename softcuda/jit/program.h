@@ -61,7 +61,15 @@ struct VariableInfo {
 
 class CodeCache;
 
+/// How kernels run. What cannot run in the way that is asked for runs in the next best one.
+enum class Path {
+  kAuto,   // in lockstep, else as kLoop
+  kLoop,   // the threads of a block in a loop, else as kSteps
+  kSteps,  // one thread at a time up to where it waits: the way that every other one is held against
+};
+
 struct CompileOptions {
+  Path path = Path::kAuto;
   /// Optimisation of the machine code, 0..3.
   int level = 2;
   /// Where code is kept for later, and other, processes; may be null, must outlive the program.
@@ -88,8 +96,10 @@ class Program {
   /// Exactly `size` bytes.
   virtual Result<std::vector<std::byte>> InitialBytes(std::string_view variable) const = 0;
 
-  /// Makes the kernel's machine code now instead of at its first launch.
-  virtual Status Prepare(Kernel* kernel) = 0;
+  /// Makes the kernel's machine code for blocks of that shape now, instead of at their first launch.
+  virtual Status Prepare(Kernel* kernel, const std::array<uint32_t, 3>& block) = 0;
+  /// Whether that is done.
+  virtual bool IsReady(const Kernel* kernel, const std::array<uint32_t, 3>& block) const = 0;
 };
 
 /// Lays the module out and looks at every kernel, without compiling any: one with an instruction that

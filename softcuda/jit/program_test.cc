@@ -143,7 +143,7 @@ TEST_F(CodeOnDisk, IsTheSameCodeWithVariablesElsewhere) {
   options.cache = second.get();
   options.level = 0;
   auto program = Load(kAdds, options);
-  ASSERT_TRUE(program->Prepare(program->FindKernel("add")).ok());
+  ASSERT_TRUE(program->Prepare(program->FindKernel("add"), {32, 1, 1}).ok());
   EXPECT_EQ(second->misses(), 1u);
 }
 

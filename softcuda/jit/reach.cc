@@ -4,6 +4,12 @@
 
 namespace cuplex::softcuda {
 
+bool MayTouch(Running& r, uint64_t address, size_t bytes) {
+  if (r.window->all().Contains(address, bytes)) return true;
+  OutsideCode outside(r);  // the table has a lock
+  return r.window->InHostRange(address, bytes);
+}
+
 std::byte* Reach(Running& running, bool shared, uint64_t address, uint64_t bytes, uint64_t alignment) {
   const BlockContext& block = *running.block;
   if (shared) {

@@ -9,6 +9,9 @@ namespace cuplex::softcuda {
 
 struct Running;
 
+/// Whether kernels may touch these bytes, as far as addresses tell; unmapped ones still fault.
+bool MayTouch(Running& running, uint64_t address, size_t bytes);
+
 /// Where the bytes lie. `shared`: the address is an offset in the block's shared memory, else it is generic
 /// or global. An address out of bounds, or no multiple of `alignment`, leaves by RaiseFault; where nothing is
 /// mapped the bytes still fault when they are touched.

@@ -58,6 +58,7 @@ void OnSignal(int number, siginfo_t* info, void* context) {
       auto address = reinterpret_cast<uintptr_t>(info->si_addr);
       const Window& w = running->window->all();
       bool memory = number == SIGSEGV || number == SIGBUS;
+      running->threads = running->together;
       const Window zone = running->window->fault_zone();
       if (memory && zone.Contains(address)) FaultOfOffset(*running, address - zone.base);
       if (memory &&

@@ -26,7 +26,8 @@ struct Running {
   const std::atomic<bool>* aborted = nullptr;  // may be null
   const AddressWindow* window = nullptr;
   BlockContext* block = nullptr;
-  Lane* lane = nullptr;                    // the thread that runs
+  Lane* lane = nullptr;                    // the thread that runs, or the first of them
+  uint32_t together = 1;                   // how many run in lockstep from that one on
   const TextureTable* textures = nullptr;  // of the grid's context; may be null
 
   // Headers that were read out of it, by the low bits of their handles.
@@ -37,6 +38,7 @@ struct Running {
   // What went wrong, for whoever catches the jump.
   Fault::Kind kind = Fault::Kind::kLaunchFailure;
   uintptr_t address = 0;
+  uint32_t threads = 1;  // it was `lane` or one of those after it, as many as this in all
   char detail[512] = {};
 };
 

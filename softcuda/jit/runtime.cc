@@ -8,17 +8,11 @@
 #include <vector>
 
 #include "softcuda/jit/matrix.h"
+#include "softcuda/jit/reach.h"
 #include "softcuda/jit/running.h"
 
 namespace cuplex::softcuda {
 namespace {
-
-/// Whether kernels may touch these bytes, as far as addresses tell; unmapped ones still fault.
-bool MayTouch(Running& r, uint64_t address, size_t bytes) {
-  if (r.window->all().Contains(address, bytes)) return true;
-  OutsideCode outside(r);  // the table has a lock
-  return r.window->InHostRange(address, bytes);
-}
 
 // ------------------------------------------------------------------------------------------------- faults
 
@@ -259,7 +253,8 @@ std::span<const RuntimeSymbol> RuntimeSymbols() {
         {"memmove", Of<void*(void*, const void*, size_t)>(&std::memmove)},
         {"memset", Of<void*(void*, int, size_t)>(&std::memset)},
     };
-    for (auto more : {MathSymbols(), TextureSymbols()}) all.insert(all.end(), more.begin(), more.end());
+    for (auto more : {MathSymbols(), TextureSymbols(), WarpSymbols()})
+      all.insert(all.end(), more.begin(), more.end());
     return all;
   }();
   return symbols;

@@ -18,5 +18,7 @@ std::span<const RuntimeSymbol> RuntimeSymbols();
 std::span<const RuntimeSymbol> MathSymbols();
 // runtime_texture.cc
 std::span<const RuntimeSymbol> TextureSymbols();
+// runtime_warp.cc
+std::span<const RuntimeSymbol> WarpSymbols();
 
 }  // namespace cuplex::softcuda

@@ -256,11 +256,6 @@ uint32_t FindNthSet(uint32_t mask, uint32_t base, uint32_t offset) {
   return ~0u;
 }
 
-float Sin(float x) { return std::sin(x); }
-float Cos(float x) { return std::cos(x); }
-float Exp2(float x) { return std::exp2(x); }
-float Log2(float x) { return std::log2(x); }
-float Tanh(float x) { return std::tanh(x); }
 float Fma32(float a, float b, float c) { return std::fma(a, b, c); }
 double Fma64(double a, double b, double c) { return std::fma(a, b, c); }
 
@@ -311,11 +306,6 @@ std::span<const RuntimeSymbol> MathSymbols() {
       {"cuplex_fma_half", Of(&FmaOdd)},
       {"cuplex_fma_brain", Of(&FmaOdd)},
       {"cuplex_fns", Of(&FindNthSet)},
-      {"cuplex_sin", Of(&Sin)},
-      {"cuplex_cos", Of(&Cos)},
-      {"cuplex_exp2", Of(&Exp2)},
-      {"cuplex_log2", Of(&Log2)},
-      {"cuplex_tanh", Of(&Tanh)},
       // What LLVM itself calls on hosts without the instructions.
       {"fmaf", Of(&Fma32)},
       {"fma", Of(&Fma64)},

@@ -96,6 +96,7 @@ Value* Emitter::RegisterSlot(Frame& frame, uint32_t reg) {
 }
 
 Status Emitter::Suspend(const Instruction& in, Step step) {
+  if (lockstep()) return Refuse(in, "waits in a way that a warp in lockstep cannot");
   ForgetChecks();
   uint32_t id = ++resume_points_;
   std::vector<std::pair<Frame*, uint32_t>> saved;

@@ -73,7 +73,8 @@ class TestRig : public ::testing::Test {
   /// Loads, and compiles all kernels.
   Result<std::shared_ptr<Program>> TryCompile(const std::string& body, CompileOptions options = {}) {
     TRY(auto program, TryLoad(body, options));
-    for (const KernelInfo& k : program->kernels()) TRY(program->Prepare(program->FindKernel(k.name)));
+    for (const KernelInfo& k : program->kernels())
+      TRY(program->Prepare(program->FindKernel(k.name), {32, 1, 1}));
     return program;
   }
 

@@ -3,6 +3,7 @@
 // brings the threads together.
 #include "softcuda/jit/emitter.h"
 #include "softcuda/jit/families.h"
+#include "softcuda/jit/markers.h"
 
 namespace cuplex::softcuda {
 namespace {
@@ -15,11 +16,33 @@ using ptx::OperandKind;
 using ptx::Type;
 
 Status NeedSteps(Emitter& e, const Instruction& in) {
-  if (e.waits()) return {};
+  if (e.waits() || e.lockstep()) return {};
   return e.Refuse(
       in,
       "waits for other threads in a function that is called through a pointer, which softcuda does not "
       "support");
+}
+
+/// What a collective gives: a word and a predicate.
+struct Met {
+  Value* word = nullptr;
+  Value* predicate = nullptr;
+};
+
+/// In lockstep: the collective `op` of the lanes in `mask`, all lanes where there is none.
+Result<Met> MeetInLockstep(Emitter& e, const Instruction& in, Collective op, const Operand* mask,
+                           Value* value, Value* b, Value* c) {
+  Value* lanes = e.I32(~0u);
+  if (mask) {
+    TRY(lanes, e.Read(in, *mask, Type::kB32));
+  }
+  auto* result = llvm::StructType::get(e.Int(32), e.Int(1));
+  bool wide = value && value->getType()->isIntegerTy(64);
+  Value* met = e.Mark(wide ? marker::kCollective64 : marker::kCollective, result,
+                      {e.I32(static_cast<uint32_t>(op)), e.I32(mask != nullptr),
+                       value ? value : static_cast<Value*>(e.I32(0)), b ? b : static_cast<Value*>(e.I32(0)),
+                       c ? c : static_cast<Value*>(e.I32(0)), lanes});
+  return Met{e.ir.CreateExtractValue(met, 0), e.ir.CreateExtractValue(met, 1)};
 }
 
 /// Stores what is waited for and suspends. `mask` is null for collectives of whoever gets here.
@@ -51,6 +74,11 @@ Status WriteBoth(Emitter& e, const Instruction& in, Value* d, Value* p) {
 Status EmitBarrier(Emitter& e, const Instruction& in) {
   if (in.Has(Mod::kWarp)) {
     if (in.operands.size() != 1) return e.Refuse(in, "takes 1 operand");
+    if (e.lockstep()) {
+      TRY(auto met, MeetInLockstep(e, in, Collective::kSync, &in.operands[0], nullptr, nullptr, nullptr));
+      (void)met;
+      return {};
+    }
     return Meet(e, in, Collective::kSync, &in.operands[0]);
   }
   TRY(NeedSteps(e, in));
@@ -70,6 +98,17 @@ Status EmitBarrier(Emitter& e, const Instruction& in) {
                      : in.Has(Mod::kAnd) ? BarrierVote::kAnd
                      : in.Has(Mod::kOr)  ? BarrierVote::kOr
                                          : BarrierVote::kPopc;
+  if (e.lockstep()) {
+    Value* p = e.ir.getFalse();
+    if (votes) {
+      TRY(p, e.Read(in, in.operands.back(), Type::kPred));
+    }
+    Value* v = e.Mark(marker::kBarrier, e.Int(32),
+                      {id, count, e.I32(static_cast<uint32_t>(vote)), e.I32(arrives), p});
+    if (!votes) return {};
+    if (vote != BarrierVote::kPopc) v = e.ir.CreateICmpNE(v, e.I32(0));
+    return e.Write(in, in.operands[0], v);
+  }
   e.StoreLane(offsetof(Lane, op), id);
   e.StoreLane(offsetof(Lane, count), count);
   e.StoreLane(offsetof(Lane, b), e.I32(static_cast<uint32_t>(vote)));
@@ -95,13 +134,17 @@ Status EmitShfl(Emitter& e, const Instruction& in) {
   TRY(Value * a, e.Read(in, in.operands[1], Type::kB32));
   TRY(Value * b, e.Read(in, in.operands[2], Type::kB32));
   TRY(Value * c, e.Read(in, in.operands[3], Type::kB32));
-  e.StoreLane(offsetof(Lane, value), e.ir.CreateZExt(a, e.Int(64)));
-  e.StoreLane(offsetof(Lane, b), b);
-  e.StoreLane(offsetof(Lane, c), c);
   Collective op = in.Has(Mod::kUp)     ? Collective::kShflUp
                   : in.Has(Mod::kDown) ? Collective::kShflDown
                   : in.Has(Mod::kBfly) ? Collective::kShflBfly
                                        : Collective::kShflIdx;
+  if (e.lockstep()) {
+    TRY(auto met, MeetInLockstep(e, in, op, sync ? &in.operands[4] : nullptr, a, b, c));
+    return WriteBoth(e, in, met.word, met.predicate);
+  }
+  e.StoreLane(offsetof(Lane, value), e.ir.CreateZExt(a, e.Int(64)));
+  e.StoreLane(offsetof(Lane, b), b);
+  e.StoreLane(offsetof(Lane, c), c);
   TRY(Meet(e, in, op, sync ? &in.operands[4] : nullptr));
   return WriteBoth(e, in, ResultWord(e), ResultPredicate(e));
 }
@@ -111,13 +154,20 @@ Status EmitVote(Emitter& e, const Instruction& in) {
   if (in.operands.size() != (sync ? 3u : 2u))
     return e.Refuse(in, fmt::format("takes {} operands", sync ? 3 : 2));
   TRY(Value * p, e.Read(in, in.operands[1], Type::kPred));
-  e.StoreLane(offsetof(Lane, value), e.ir.CreateZExt(p, e.Int(64)));
   Collective op = in.Has(Mod::kBallot) ? Collective::kVoteBallot
                   : in.Has(Mod::kAll)  ? Collective::kVoteAll
                   : in.Has(Mod::kAny)  ? Collective::kVoteAny
                                        : Collective::kVoteUni;
-  TRY(Meet(e, in, op, sync ? &in.operands[2] : nullptr));
-  Value* v = ResultWord(e);
+  Value* v = nullptr;
+  if (e.lockstep()) {
+    TRY(auto met, MeetInLockstep(e, in, op, sync ? &in.operands[2] : nullptr, e.ir.CreateZExt(p, e.Int(32)),
+                                 nullptr, nullptr));
+    v = met.word;
+  } else {
+    e.StoreLane(offsetof(Lane, value), e.ir.CreateZExt(p, e.Int(64)));
+    TRY(Meet(e, in, op, sync ? &in.operands[2] : nullptr));
+    v = ResultWord(e);
+  }
   if (op != Collective::kVoteBallot) v = e.ir.CreateICmpNE(v, e.I32(0));
   return e.Write(in, in.operands[0], v);
 }
@@ -126,9 +176,13 @@ Status EmitMatch(Emitter& e, const Instruction& in) {
   if (in.operands.size() != 3) return e.Refuse(in, "takes 3 operands");
   bool wide = ptx::BitsOf(in.TypeAt()) == 64;
   TRY(Value * a, e.Read(in, in.operands[1], wide ? Type::kB64 : Type::kB32));
-  e.StoreLane(offsetof(Lane, value), e.ir.CreateZExt(a, e.Int(64)));
   Collective op = in.Has(Mod::kAny) ? (wide ? Collective::kMatchAny64 : Collective::kMatchAny32)
                                     : (wide ? Collective::kMatchAll64 : Collective::kMatchAll32);
+  if (e.lockstep()) {
+    TRY(auto met, MeetInLockstep(e, in, op, &in.operands[2], a, nullptr, nullptr));
+    return WriteBoth(e, in, met.word, met.predicate);
+  }
+  e.StoreLane(offsetof(Lane, value), e.ir.CreateZExt(a, e.Int(64)));
   TRY(Meet(e, in, op, &in.operands[2]));
   return WriteBoth(e, in, ResultWord(e), ResultPredicate(e));
 }
@@ -140,7 +194,6 @@ Status EmitRedux(Emitter& e, const Instruction& in) {
     return e.Refuse(in, "reduces a type that softcuda does not support");
   }
   TRY(Value * a, e.Read(in, in.operands[1], Type::kB32));
-  e.StoreLane(offsetof(Lane, value), e.ir.CreateZExt(a, e.Int(64)));
   bool is_signed = t == Type::kS32;
   Collective op = in.Has(Mod::kAdd)   ? Collective::kReduxAdd
                   : in.Has(Mod::kAnd) ? Collective::kReduxAnd
@@ -148,18 +201,31 @@ Status EmitRedux(Emitter& e, const Instruction& in) {
                   : in.Has(Mod::kXor) ? Collective::kReduxXor
                   : in.Has(Mod::kMin) ? (is_signed ? Collective::kReduxMinS : Collective::kReduxMinU)
                                       : (is_signed ? Collective::kReduxMaxS : Collective::kReduxMaxU);
+  if (e.lockstep()) {
+    TRY(auto met, MeetInLockstep(e, in, op, &in.operands[2], a, nullptr, nullptr));
+    return e.Write(in, in.operands[0], met.word);
+  }
+  e.StoreLane(offsetof(Lane, value), e.ir.CreateZExt(a, e.Int(64)));
   TRY(Meet(e, in, op, &in.operands[2]));
   return e.Write(in, in.operands[0], ResultWord(e));
 }
 
 Status EmitElect(Emitter& e, const Instruction& in) {
   if (in.operands.size() != 2) return e.Refuse(in, "takes 2 operands");
+  if (e.lockstep()) {
+    TRY(auto met, MeetInLockstep(e, in, Collective::kElect, &in.operands[1], nullptr, nullptr, nullptr));
+    return WriteBoth(e, in, met.word, met.predicate);
+  }
   TRY(Meet(e, in, Collective::kElect, &in.operands[1]));
   return WriteBoth(e, in, ResultWord(e), ResultPredicate(e));
 }
 
 Status EmitActivemask(Emitter& e, const Instruction& in) {
   if (in.operands.size() != 1) return e.Refuse(in, "takes 1 operand");
+  if (e.lockstep()) {
+    TRY(auto met, MeetInLockstep(e, in, Collective::kActivemask, nullptr, nullptr, nullptr, nullptr));
+    return e.Write(in, in.operands[0], met.word);
+  }
   TRY(Meet(e, in, Collective::kActivemask, nullptr));
   return e.Write(in, in.operands[0], ResultWord(e));
 }

@@ -15,6 +15,7 @@
 #include "softcuda/jit/block_slot.h"
 #include "softcuda/jit/kernel.h"
 #include "softcuda/jit/running.h"
+#include "softcuda/jit/warp_block.h"
 
 namespace cuplex::softcuda {
 namespace {
@@ -88,9 +89,10 @@ void GridControl::Abort() {
 std::string Fault::Sentence() const {
   static constexpr const char* kWords[] = {"illegal address",  "misaligned address", "trap",
                                            "assertion failed", "launch failure",     "aborted"};
+  std::string more = threads > 1 ? fmt::format(" or one of the {} after it", threads - 1) : "";
   std::string s =
-      fmt::format("kernel `{}`, block ({},{},{}), thread ({},{},{}): {}", kernel, block[0], block[1],
-                  block[2], thread[0], thread[1], thread[2], kWords[static_cast<size_t>(kind)]);
+      fmt::format("kernel `{}`, block ({},{},{}), thread ({},{},{}){}: {}", kernel, block[0], block[1],
+                  block[2], thread[0], thread[1], thread[2], more, kWords[static_cast<size_t>(kind)]);
   if (kind == Kind::kIllegalAddress || kind == Kind::kMisalignedAddress) s += fmt::format(" {:#x}", address);
   if (!detail.empty()) s += ": " + detail;
   return s;
@@ -101,6 +103,7 @@ struct Resident {
   explicit Resident(AddressWindow& window) : slot(window) {}
   BlockSlot slot;
   BlockRun block;
+  WarpBlock warps;
 };
 
 class WorkersImpl final : public Workers {
@@ -140,6 +143,7 @@ class WorkersImpl final : public Workers {
   void Invite(GridRun& run);
   void TakePart(GridRun& run, bool caller);
   void RunLoops(GridRun& run, Running& running, BlockSlot& slot, bool caller);
+  void RunWarps(GridRun& run, Running& running, Resident& resident, bool caller);
   void RunSteps(GridRun& run, Running& running, Resident& first, bool caller);
   bool NextBlock(GridRun& run, uint64_t& block, uint64_t& left);
   void Place(const GridRun& run, const BlockSlot& slot, BlockContext& context) const;
@@ -202,7 +206,7 @@ Status WorkersImpl::Check(const Launch& launch) const {
 
 Result<Outcome> WorkersImpl::Run(const Launch& launch, GridControl* control) {
   TRY(Check(launch));
-  TRY(const Code* code, launch.kernel->Ready());
+  TRY(const Code* code, launch.kernel->Ready(launch.block));
   GridRun run;
   run.launch = &launch;
   run.code = code;
@@ -321,15 +325,20 @@ void WorkersImpl::TakePart(GridRun& run, bool caller) {
   run.Enter();
   Slot resident = TakeSlot();
   const Code& code = *run.code;
-  uint32_t lanes = code.waits ? run.context.threads : 1;
-  Status fits = resident->slot.Fit(lanes, code.waits ? code.lane_bytes : 0, run.context.local_bytes);
+  uint32_t threads = run.context.threads;
+  Status fits = code.warp    ? resident->slot.Fit((threads + code.warp_lanes - 1) / code.warp_lanes,
+                                                  code.warp_bytes, threads, run.context.local_bytes)
+                : code.waits ? resident->slot.Fit(threads, code.lane_bytes, threads, run.context.local_bytes)
+                             : resident->slot.Fit(1, 0, 1, run.context.local_bytes);
   if (!fits.ok()) {
     std::lock_guard hold(run.lock);
     run.error = fits.error();
     run.stop = true;
   } else {
     CurrentRunning() = &running;
-    if (code.waits) {
+    if (code.warp) {
+      RunWarps(run, running, *resident, caller);
+    } else if (code.waits) {
       RunSteps(run, running, *resident, caller);
     } else {
       RunLoops(run, running, resident->slot, caller);
@@ -347,7 +356,10 @@ void WorkersImpl::Caught(GridRun& run, Running& running) {
   f.address = running.address;
   f.detail = running.detail;
   std::copy_n(running.block->ctaid, 3, f.block.begin());
-  if (running.lane) f.thread = ThreadOf(*running.block, *running.lane);
+  if (running.lane) {
+    f.thread = ThreadOf(*running.block, *running.lane);
+    f.threads = std::min(running.threads, running.block->threads - running.lane->linear);
+  }
   {
     std::lock_guard hold(run.lock);
     // An abort that follows another's fault is not the news.
@@ -379,6 +391,41 @@ CUPLEX_CALLS_MACHINE_CODE void WorkersImpl::RunLoops(GridRun& run, Running& runn
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (run.stop.load(std::memory_order_relaxed)) RaiseFault(running, Fault::Kind::kAborted, 0, "");
     run.code->loop(&context, &lane);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    running.in_code = 0;
+    if (measure) {
+      measure = false;
+      int64_t took = std::max<int64_t>(NowNs() - start, 1);
+      if (took * static_cast<int64_t>(std::min<uint64_t>(run.blocks - 1, kWorthHelpNs)) > kWorthHelpNs) {
+        run.portion = static_cast<uint64_t>(std::clamp<int64_t>(kPortionNs / took, 1, 64));
+        Invite(run);
+      }
+    }
+  }
+}
+
+void WorkersImpl::RunWarps(GridRun& run, Running& running, Resident& resident, bool caller) {
+  BlockContext context = run.context;
+  Place(run, resident.slot, context);
+  resident.block.Forget();
+  const Code& code = *run.code;
+  running.block = &context;
+  running.together = code.warp_lanes;
+  volatile bool measure = caller && run.blocks > 1 && !threads_.empty();
+  uint64_t block = 0, left = 0;
+  if (sigsetjmp(running.escape, 0) != 0) {
+    Caught(run, running);
+    return;
+  }
+  while (NextBlock(run, block, left)) {
+    SetBlock(context, block);
+    int64_t start = measure ? NowNs() : 0;
+    resident.warps.Begin(code.warp, context, resident.slot.lanes(), code.warp_bytes, code.warp_lanes,
+                         resident.slot.local());
+    running.in_code = 1;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (run.stop.load(std::memory_order_relaxed)) RaiseFault(running, Fault::Kind::kAborted, 0, "");
+    resident.warps.Run(running);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     running.in_code = 0;
     if (measure) {
@@ -445,7 +492,9 @@ void WorkersImpl::RunSteps(GridRun& run, Running& running, Resident& first, bool
       // Perhaps it waits for a block that has not started.
       if (!exhausted && turn.size() < kMostResident) {
         Slot another = TakeSlot();
-        if (another->slot.Fit(run.context.threads, code.lane_bytes, run.context.local_bytes).ok() &&
+        if (another->slot
+                .Fit(run.context.threads, code.lane_bytes, run.context.threads, run.context.local_bytes)
+                .ok() &&
             start(*another)) {
           turn.push_back(another.get());
           more.push_back(std::move(another));

@@ -43,6 +43,7 @@ struct Fault {
   std::string kernel;
   std::array<uint32_t, 3> block = {};
   std::array<uint32_t, 3> thread = {};
+  uint32_t threads = 1;   // where threads run side by side: it was one of so many, `thread` the first
   uintptr_t address = 0;  // of the access, for the address kinds
   std::string detail;     // more to say, may be empty
 
