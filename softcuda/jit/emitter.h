@@ -202,7 +202,8 @@ class Emitter {
       false;  // registers live across suspensions stay in the record instead of being saved to it
   Value* carry_ = nullptr;
   Value* spin_budget_ = nullptr;
-  Value* tid_[3] = {};  // kLoop
+  Value* tid_[3] = {};                       // kLoop
+  std::map<size_t, Value*> context_fields_;  // kThread
   Frame* frame_ = nullptr;
   std::vector<std::unique_ptr<Frame>> frames_;
   uint64_t local_top_ = 0;        // bytes of local memory the frames on the way take

@@ -3,6 +3,9 @@
 
 #include <bit>
 
+#include <llvm/IR/ConstantRange.h>
+#include <llvm/IR/MDBuilder.h>
+
 #include "softcuda/jit/markers.h"
 #include "softcuda/jit/program.h"
 
@@ -17,7 +20,31 @@ using ptx::OperandKind;
 using ptx::Space;
 using ptx::Type;
 
+namespace {
+
+/// Says that a value of 32 bits is always below the bound.
+Value* Below(Value* v, uint32_t bound) {
+  llvm::ConstantRange range(llvm::APInt(32, 0), llvm::APInt(32, bound));
+  if (auto* call = llvm::dyn_cast<llvm::CallInst>(v)) {
+    call->addRangeRetAttr(range);
+  } else if (auto* load = llvm::dyn_cast<llvm::LoadInst>(v)) {
+    llvm::MDBuilder md(v->getContext());
+    load->setMetadata(llvm::LLVMContext::MD_range, md.createRange(range.getLower(), range.getUpper()));
+  }
+  return v;
+}
+
+}  // namespace
+
 Value* Emitter::ContextField(size_t offset, unsigned bits) {
+  if (lockstep()) {  // once, where every use can see that it is the same
+    Value*& known = context_fields_[offset];
+    if (known && known->getType()->isIntegerTy(bits)) return known;
+    llvm::IRBuilder<> top(entry_, entry_->end());
+    auto* load = top.CreateLoad(Int(bits), top.CreateConstInBoundsGEP1_64(top.getInt8Ty(), context_, offset));
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(ir.getContext(), {}));
+    return known = load;
+  }
   auto* load = ir.CreateLoad(Int(bits), ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), context_, offset));
   load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(ir.getContext(), {}));
   return load;
@@ -26,9 +53,12 @@ Value* Emitter::ContextField(size_t offset, unsigned bits) {
 Value* Emitter::LaneField(size_t offset, unsigned bits) {
   if (lockstep()) {
     if (offset == offsetof(Lane, local)) return Mark(marker::kLocal, Int(64), {}, true);
-    if (offset == offsetof(Lane, linear)) return Mark(marker::kLinear, Int(32), {}, true);
+    if (offset == offsetof(Lane, linear)) {
+      return Below(Mark(marker::kLinear, Int(32), {}, true),
+                   build.block[0] * build.block[1] * build.block[2]);
+    }
     size_t axis = (offset - offsetof(Lane, tid)) / sizeof(uint32_t);
-    return Mark(marker::kTid[axis], Int(32), {}, true);
+    return Below(Mark(marker::kTid[axis], Int(32), {}, true), build.block[axis]);
   }
   auto* load = ir.CreateLoad(Int(bits), ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), lane_, offset));
   load->setMetadata(llvm::LLVMContext::MD_alias_scope, own_scope_);
@@ -65,7 +95,7 @@ Value* Emitter::Special(const Instruction& in, ptx::Special special, Mod compone
     return LoadLane(offsetof(Lane, linear), 32);
   };
   auto laneid = [&]() -> Value* {
-    if (lockstep()) return Mark(marker::kLaneid, Int(32), {}, true);
+    if (lockstep()) return Below(Mark(marker::kLaneid, Int(32), {}, true), kWarpSize);
     return ir.CreateAnd(linear(), I32(31));
   };
   auto bit = [&] { return ir.CreateShl(I32(1), laneid()); };
@@ -77,10 +107,10 @@ Value* Emitter::Special(const Instruction& in, ptx::Special special, Mod compone
       return of(offsetof(BlockContext, ntid));
     case S::kCtaid:
     case S::kClusterid:
-      return of(offsetof(BlockContext, ctaid));
+      return Below(of(offsetof(BlockContext, ctaid)), 0x7fffffff);
     case S::kNctaid:
     case S::kNclusterid:
-      return of(offsetof(BlockContext, nctaid));
+      return Below(of(offsetof(BlockContext, nctaid)), 0x80000000);
     case S::kClusterCtaid:
     case S::kClusterCtarank:
       return I32(0);
@@ -92,7 +122,9 @@ Value* Emitter::Special(const Instruction& in, ptx::Special special, Mod compone
     case S::kLaneid:
       return laneid();
     case S::kWarpid:
-      if (lockstep()) return Mark(marker::kWarpid, Int(32), {}, true);
+      if (lockstep()) {
+        return Below(Mark(marker::kWarpid, Int(32), {}, true), kMaxThreadsPerBlock / kWarpSize);
+      }
       return ir.CreateLShr(linear(), I32(5));
     case S::kNwarpid:
       return I32(kMaxThreadsPerBlock / kWarpSize);

@@ -26,7 +26,7 @@ void OutsideWindow(BlockContext*, Warp* warp, const WarpAddresses* described, co
     warp->lane.linear = warp->first + i;
     uint64_t address = list ? list[i] : described->At(i);
     uint64_t at = address + static_cast<uint64_t>(low);
-    if (address % alignment) RaiseFault(r, Fault::Kind::kMisalignedAddress, at, "");
+    if (address & (alignment - 1)) RaiseFault(r, Fault::Kind::kMisalignedAddress, at, "");
     if (!MayTouch(r, at, static_cast<size_t>(high - low))) {
       RaiseFault(r, Fault::Kind::kIllegalAddress, at, "");
     }
@@ -47,7 +47,7 @@ void OutOfBounds(BlockContext* block, Warp* warp, const WarpAddresses* described
     uint64_t base = zone == 0   ? block->shared
                     : zone == 1 ? warp->local + uint64_t{i} * block->local_bytes
                                 : block->params;
-    if (offset % alignment) RaiseFault(r, Fault::Kind::kMisalignedAddress, base + offset, "");
+    if (offset & (alignment - 1)) RaiseFault(r, Fault::Kind::kMisalignedAddress, base + offset, "");
     if (span > limit || offset > limit - span) {
       RaiseFault(r, Fault::Kind::kIllegalAddress, base + offset,
                  "outside of the shared, local or parameter memory there is");

@@ -169,7 +169,8 @@ Result<uint32_t> Widen(Function& thread, const WarpShape& warp, const AddressWin
     f.addPass(llvm::SimplifyCFGPass());
     f.addPass(llvm::InstCombinePass());
     f.addPass(llvm::SimplifyCFGPass());
-    f.addPass(llvm::GVNPass());
+    // What is the same in all lanes must not become a choice between two ways.
+    f.addPass(llvm::GVNPass(llvm::GVNOptions().setPRE(false).setLoadPRE(false)));
     f.addPass(llvm::DSEPass());
     f.addPass(llvm::ADCEPass());
     f.addPass(llvm::InstCombinePass());

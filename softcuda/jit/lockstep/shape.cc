@@ -161,6 +161,18 @@ Shape Shapes::FindPhi(const llvm::PHINode& phi) const {
   return out;
 }
 
+bool IsBound(const llvm::CallInst& call) {
+  switch (call.getIntrinsicID()) {
+    case llvm::Intrinsic::smin:
+    case llvm::Intrinsic::smax:
+    case llvm::Intrinsic::umin:
+    case llvm::Intrinsic::umax:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Shape Shapes::FindCall(const llvm::CallInst& call) const {
   const llvm::Function* f = call.getCalledFunction();
   if (!f) return varying_;
@@ -204,6 +216,17 @@ Shape Shapes::FindCall(const llvm::CallInst& call) const {
     }
   }
   if (f->isIntrinsic()) {
+    if (IsBound(call)) {
+      // Clamped by what is the same for all lanes: affine where no lane is at the bound.
+      Shape a = Known(call.getArgOperand(0)), b = Known(call.getArgOperand(1));
+      if (a.kind == Kind::kUnknown || b.kind == Kind::kUnknown) return {};
+      if (b.affine()) std::swap(a, b);
+      if (a.affine() && b.uniform() && call.getType()->isIntegerTy(32) &&
+          std::abs(a.stride) < (int64_t{1} << 24)) {
+        a.wraps = {{&call, 1}};
+        return a;
+      }
+    }
     if (f->getIntrinsicID() == llvm::Intrinsic::readcyclecounter) return Uniform();
     if (call.mayReadOrWriteMemory() && !llvm::isa<llvm::MemIntrinsic>(call)) return varying_;
   } else if (!call.doesNotAccessMemory()) {
@@ -288,10 +311,26 @@ Shape Shapes::Find(const Instruction& i) const {
     case Instruction::Or: {
       // Bits that are zero in every lane: the or is a sum.
       const Shape a = operand(0);
+      if (integer && llvm::cast<llvm::PossiblyDisjointInst>(i).isDisjoint()) return Add(a, operand(1), 1);
       if (!integer || !constant(1) || !a.affine() || !a.wraps.empty()) return varying_;
       uint64_t c = constant(1)->getValue().getLoBits(64).getLimitedValue();
       unsigned zeros = std::min<unsigned>(a.zeros, TrailingZeros(static_cast<uint64_t>(a.stride)));
       return zeros < 64 && c >> zeros == 0 ? Affine(a.stride, std::min(a.zeros, TrailingZeros(c))) : varying_;
+    }
+    case Instruction::Xor: {
+      // The low bits, of which the base has none, as they are or all turned over.
+      const Shape a = operand(0);
+      if (integer && a.affine() && constant(1) && constant(1)->isMinusOne()) {
+        Shape out = Times(a, -1);  // -1 less the value
+        out.zeros = 0;
+        return out;
+      }
+      if (!integer || !constant(1) || !a.affine() || !a.wraps.empty() || a.stride < 0) return varying_;
+      uint64_t c = constant(1)->getValue().getLoBits(64).getLimitedValue();
+      uint64_t span = static_cast<uint64_t>(a.stride) * (warp_.lanes - 1);
+      if (a.zeros >= 32 || (span >> a.zeros) != 0) return varying_;
+      uint64_t low = (uint64_t{1} << a.zeros) - 1;
+      return (c & low) == 0 ? Affine(a.stride, a.zeros) : (c & low) == low ? Affine(-a.stride, 0) : varying_;
     }
     case Instruction::LShr: {
       // All lanes of the warp fall into one multiple of 2^n.
@@ -316,7 +355,12 @@ Shape Shapes::Find(const Instruction& i) const {
     }
     case Instruction::Trunc: {
       Shape a = operand(0);
-      if (a.affine()) a.wraps.clear();  // wraps are multiples of 2^32
+      // What an extension is off by is a multiple of 2^32; nothing is known of the others.
+      for (auto [origin, times] : a.wraps) {
+        if (!llvm::isa<llvm::CastInst>(origin) || !Known(origin->getOperand(0)).wraps.empty())
+          return varying_;
+      }
+      a.wraps.clear();
       return integer && i.getType()->getIntegerBitWidth() >= 8 && i.getType()->getIntegerBitWidth() <= 32
                  ? a
                  : varying_;
@@ -324,12 +368,12 @@ Shape Shapes::Find(const Instruction& i) const {
     case Instruction::SExt:
     case Instruction::ZExt: {
       Shape a = operand(0);
-      if (!a.affine() || !integer || !a.wraps.empty()) return varying_;
+      if (!a.affine() || !integer) return varying_;
       if (i.getType()->getIntegerBitWidth() != 64 || i.getOperand(0)->getType()->getIntegerBitWidth() != 32) {
         return varying_;
       }
       if (std::abs(a.stride) >= int64_t{1} << 24) return varying_;
-      a.wraps.emplace_back(&i, 1);
+      a.wraps = {{&i, 1}};
       return a;
     }
     case Instruction::IntToPtr:

@@ -24,8 +24,9 @@ struct Shape {
   Kind kind = Kind::kUnknown;
   int64_t stride = 0;  // kAffine
   uint8_t zeros = 0;   // low bits of the base that are known to be zero; kAffine and kUniform
-  /// kAffine of 64 bits: extensions of 32 bits that went into it, and how often. Where the 32 bits wrap
-  /// between two lanes of the warp, the value is not affine: each such extension adds what it is off by.
+  /// kAffine: what went into it, and how often, that is affine only as long as something holds: extensions of
+  /// 32 bits, which may wrap between two lanes of the warp, and minima and maxima with a uniform bound, which
+  /// lanes may reach. Where it does not hold, each of them adds what it is off by.
   std::vector<std::pair<const llvm::Instruction*, int64_t>> wraps;
 
   bool uniform() const { return kind == Kind::kUniform; }
@@ -47,6 +48,9 @@ struct WarpShape {
   /// Whether there is a thread for every lane.
   bool full() const { return threads() % lanes == 0; }
 };
+
+/// Whether it is a minimum or maximum of integers.
+bool IsBound(const llvm::CallInst& call);
 
 class Shapes {
  public:

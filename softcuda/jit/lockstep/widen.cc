@@ -407,11 +407,33 @@ Value* Widener::NeverWraps(const Shape& shape) {
     bool here = home == at_ || flow_.Dominates(home, at_);
     Value* holds = here ? known : nullptr;
     if (!holds) {
-      Value* narrow = here ? llvm::cast<Instruction>(scalar_.at(extension))->getOperand(0)
-                           : Scalar(extension->getOperand(0));
-      int64_t stride = ShapeOf(extension->getOperand(0)).stride;
+      auto* bound = llvm::dyn_cast<llvm::CallInst>(extension);
+      unsigned which = bound && !ShapeOf(bound->getArgOperand(0)).affine() ? 1 : 0;
+      Instruction* clone = here ? clones_.at(extension) : nullptr;
+      auto operand = [&](unsigned n) {
+        return clone ? clone->getOperand(n) : Scalar(extension->getOperand(n));
+      };
+      Value* narrow = operand(which);
+      const Shape& inner = ShapeOf(extension->getOperand(which));
+      int64_t stride = inner.stride;
       int64_t span = stride * (static_cast<int64_t>(width_) - 1);
-      auto make = [&]() -> Value* {
+      auto make_own = [&]() -> Value* {
+        if (bound) {
+          // Both ends on the side of the bound that lets them through, and no wrapping between them.
+          Value* limit = operand(1 - which);
+          auto id = bound->getIntrinsicID();
+          bool is_signed = id == llvm::Intrinsic::smin || id == llvm::Intrinsic::smax;
+          bool least = id == llvm::Intrinsic::smin || id == llvm::Intrinsic::umin;
+          llvm::Type* i64 = ir_.getInt64Ty();
+          auto wide = [&](Value* v) { return is_signed ? ir_.CreateSExt(v, i64) : ir_.CreateZExt(v, i64); };
+          Value* first = wide(narrow);
+          Value* last = ir_.CreateAdd(first, I64(static_cast<uint64_t>(span)));
+          Value* in = ir_.CreateICmpEQ(last, wide(ir_.CreateTrunc(last, ir_.getInt32Ty())));
+          auto passes = [&](Value* v) {
+            return least ? ir_.CreateICmpSLE(v, wide(limit)) : ir_.CreateICmpSGE(v, wide(limit));
+          };
+          return ir_.CreateAnd(in, ir_.CreateAnd(passes(first), passes(last)));
+        }
         if (llvm::isa<llvm::SExtInst>(extension)) {
           return stride > 0 ? ir_.CreateICmpSLE(narrow, I32(static_cast<uint32_t>(INT32_MAX - span)))
                             : ir_.CreateICmpSGE(narrow, I32(static_cast<uint32_t>(INT32_MIN - span)));
@@ -419,8 +441,13 @@ Value* Widener::NeverWraps(const Shape& shape) {
         return stride > 0 ? ir_.CreateICmpULE(narrow, I32(static_cast<uint32_t>(UINT32_MAX - span)))
                           : ir_.CreateICmpUGE(narrow, I32(static_cast<uint32_t>(-span)));
       };
-      if (here) {
-        Behind behind(ir_, scalar_.at(extension), slots_);
+      auto make = [&]() -> Value* {
+        Value* own = make_own();
+        Value* within = inner.wraps.empty() ? nullptr : NeverWraps(inner);
+        return within ? ir_.CreateAnd(own, within) : own;
+      };
+      if (here && inner.wraps.empty()) {
+        Behind behind(ir_, clone, slots_);
         known = make();
         holds = known;
       } else {
@@ -434,6 +461,13 @@ Value* Widener::NeverWraps(const Shape& shape) {
 
 /// What the extension is off by in each lane.
 Value* Widener::WrapOf(const Instruction& extension) {
+  if (auto* bound = llvm::dyn_cast<llvm::CallInst>(&extension)) {
+    Value *a = bound->getArgOperand(0), *b = bound->getArgOperand(1);
+    Value* exact = ir_.CreateBinaryIntrinsic(bound->getIntrinsicID(), Single(a), Single(b));
+    Value* affine = ShapeOf(a).affine() ? a : b;
+    Value* taken = ir_.CreateAdd(Splat(Scalar(affine)), Steps(bound->getType(), ShapeOf(affine).stride));
+    return ir_.CreateSub(exact, taken);
+  }
   auto* narrow = extension.getOperand(0);
   Value* exact = Single(narrow);
   auto* wide = WideType(ir_.getInt64Ty());

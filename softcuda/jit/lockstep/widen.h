@@ -55,6 +55,16 @@ class Widener {
   Status EmitStore(llvm::StoreInst& store);
   Status EmitCheckWindow(llvm::CallInst& call);
   Status EmitCheckBounds(llvm::CallInst& call);
+  /// A varying address as base + scale * index, the base the same in all lanes and the index of 32 bits, to
+  /// be extended as a signed number. `scale` is a power of two.
+  struct Indexed {
+    Value* base = nullptr;   // i64
+    Value* index = nullptr;  // <W x i32>
+    unsigned scale = 0;      // 0: not of that form
+    bool bounded = false;    // the index is an offset that was checked
+  };
+  Indexed Split(Value* address);
+  Value* Pointers(const Indexed& indexed, int64_t offset);
   Value* Gather(llvm::Type* element, Value* addresses, Value* lanes, unsigned alignment);
   void Scatter(Value* values, Value* addresses, Value* lanes, unsigned alignment);
   Value* LoadRow(llvm::Type* element, Value* base, Value* lanes, unsigned alignment, bool is_volatile);
@@ -128,6 +138,7 @@ class Widener {
   std::map<const Value*, Value*> scalar_;
   std::map<const Value*, Wide> wide_;
   std::map<const llvm::Instruction*, Value*> never_wraps_;
+  std::map<const llvm::Instruction*, llvm::Instruction*> clones_;  // of what Shape::wraps names
   struct Slots {
     Value* scalar = nullptr;
     Wide wide;

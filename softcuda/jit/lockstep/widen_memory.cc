@@ -4,6 +4,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include "softcuda/jit/lockstep/widen.h"
+#include "softcuda/jit/markers.h"
 
 namespace cuplex::softcuda::lockstep {
 
@@ -32,6 +33,61 @@ unsigned PartAlignment(unsigned whole, unsigned offset) {
 }
 
 }  // namespace
+
+Widener::Indexed Widener::Split(Value* v) {
+  auto* i = llvm::dyn_cast<llvm::Instruction>(v);
+  if (!i || ShapeOf(v).scalar()) return {};
+  auto moved = [&](Indexed in, Value* by) {
+    if (in.scale) in.base = ir_.CreateAdd(in.base, by);
+    return in;
+  };
+  auto scaled = [&](Indexed in, uint64_t by) -> Indexed {
+    if (!in.scale || by > 8 || in.scale * by > 8) return {};
+    in.base = ir_.CreateMul(in.base, I64(by));
+    in.scale *= static_cast<unsigned>(by);
+    return in;
+  };
+  auto* disjoint = llvm::dyn_cast<llvm::PossiblyDisjointInst>(i);
+  switch (i->getOpcode()) {
+    case llvm::Instruction::IntToPtr:
+      return Split(i->getOperand(0));
+    case llvm::Instruction::Or:
+      if (!disjoint->isDisjoint()) return {};
+      [[fallthrough]];
+    case llvm::Instruction::Add:
+      for (unsigned n = 0; n < 2; ++n) {
+        if (ShapeOf(i->getOperand(n)).uniform()) {
+          return moved(Split(i->getOperand(1 - n)), Scalar(i->getOperand(n)));
+        }
+      }
+      return {};
+    case llvm::Instruction::Shl:
+      if (auto* by = llvm::dyn_cast<llvm::ConstantInt>(i->getOperand(1)); by && by->getLimitedValue(64) < 4) {
+        return scaled(Split(i->getOperand(0)), uint64_t{1} << by->getZExtValue());
+      }
+      return {};
+    case llvm::Instruction::ZExt:
+      if (!i->hasNonNeg()) return {};
+      [[fallthrough]];
+    case llvm::Instruction::SExt:
+      if (!i->getOperand(0)->getType()->isIntegerTy(32)) return {};
+      return {I64(0), Single(i->getOperand(0)), 1, false};
+    case llvm::Instruction::Call: {
+      const auto* callee = llvm::cast<llvm::CallInst>(i)->getCalledFunction();
+      if (!callee || callee->getName() != marker::kOffset) return {};
+      return {I64(0), Single(i->getOperand(0)), 1, true};
+    }
+    default:
+      return {};
+  }
+}
+
+/// With 32-bit indices processors gather twice as many lanes at once.
+Value* Widener::Pointers(const Indexed& indexed, int64_t offset) {
+  Value* base = ir_.CreateAdd(indexed.base, I64(static_cast<uint64_t>(offset)));
+  Value* index = ir_.CreateSExt(indexed.index, WideType(ir_.getInt64Ty()));
+  return ir_.CreateGEP(ir_.getIntNTy(indexed.scale * 8), ir_.CreateIntToPtr(base, ir_.getPtrTy()), index);
+}
 
 /// <W x element> from W addresses (<W x i64>).
 Value* Widener::Gather(llvm::Type* element, Value* addresses, Value* lanes, unsigned alignment) {
@@ -92,6 +148,17 @@ Status Widener::EmitLoad(llvm::LoadInst& load) {
     return out;
   };
   auto exact = [&] { return ir_.CreatePtrToInt(Single(pointer), WideType(ir_.getInt64Ty())); };
+  if (p.bytes >= 4) {
+    if (Indexed indexed = Split(pointer); indexed.scale) {
+      Wide out;
+      for (unsigned k = 0; k < p.count; ++k) {
+        out.push_back(ir_.CreateMaskedGather(WideType(p.element), Pointers(indexed, k * p.bytes),
+                                             llvm::Align(PartAlignment(alignment, k * p.bytes)), lanes_));
+      }
+      SetWide(load, out);
+      return {};
+    }
+  }
   auto affine = [&] {
     Value* base = ir_.CreatePtrToInt(Scalar(pointer), ir_.getInt64Ty());
     return ir_.CreateAdd(Splat(base), Steps(ir_.getInt64Ty(), shape.stride));
@@ -185,6 +252,13 @@ Status Widener::EmitStore(llvm::StoreInst& store) {
     }
   };
   auto exact = [&] { return ir_.CreatePtrToInt(Single(pointer), WideType(ir_.getInt64Ty())); };
+  if (Indexed indexed = p.bytes >= 4 ? Split(pointer) : Indexed{}; indexed.scale) {
+    for (unsigned k = 0; k < p.count; ++k) {
+      ir_.CreateMaskedScatter(values[k], Pointers(indexed, k * p.bytes),
+                              llvm::Align(PartAlignment(alignment, k * p.bytes)), lanes_);
+    }
+    return {};
+  }
   if (!shape.affine()) {
     scatter(exact());
     return {};
@@ -259,7 +333,10 @@ Value* Widener::Scratch(Value*& slot, uint64_t bytes) {
 }
 
 bool Widener::CanDescribe(const Shape& shape) const {
-  return shape.scalar() && shape.wraps.size() <= WarpAddresses::kMostWraps;
+  if (!shape.scalar() || shape.wraps.size() > WarpAddresses::kMostWraps) return false;
+  return std::all_of(shape.wraps.begin(), shape.wraps.end(), [&](const auto& wrap) {
+    return llvm::isa<llvm::CastInst>(wrap.first) && ShapeOf(wrap.first->getOperand(0)).wraps.empty();
+  });
 }
 
 /// A WarpAddresses of the value, valid until the next one is made.
@@ -336,7 +413,35 @@ Status Widener::EmitCheckWindow(llvm::CallInst& call) {
     Value* ok =
         ir_.CreateAnd(inside(a), ir_.CreateICmpULT(ir_.CreateSub(last, I64(window.base)), I64(window.size)));
     if (Value* never = NeverWraps(shape)) ok = ir_.CreateAnd(ok, never);
-    Unless(ok, report);
+    Unless(ok, [&] {
+      // Lanes at a bound are common enough to be looked at here.
+      if (CanDescribe(shape)) return report();
+      Value* beyond = AndLanes(lanes_, ir_.CreateNot(inside(Single(address))));
+      Unless(ir_.CreateNot(Any(beyond)), report);
+    });
+    return {};
+  }
+  if (Indexed x = Split(address); x.scale && x.scale % alignment == 0) {
+    // The window in terms of the index: two compares of 32 bits a lane.
+    unsigned k = static_cast<unsigned>(std::countr_zero(x.scale));
+    Value* distance = ir_.CreateSub(I64(window.base), x.base);
+    Value* first = ir_.CreateAShr(ir_.CreateAdd(distance, I64(x.scale - 1)), k);
+    Value* last = ir_.CreateAShr(ir_.CreateAdd(distance, I64(window.size - 1)), k);
+    Value* fits = ir_.CreateAnd(ir_.CreateICmpSLE(first, I64(INT32_MAX)),
+                                ir_.CreateICmpSGE(last, I64(static_cast<uint64_t>(int64_t{INT32_MIN}))));
+    if (alignment > 1) {
+      Value* odd = ir_.CreateAnd(x.base, I64(alignment - 1));
+      fits = ir_.CreateAnd(fits, ir_.CreateICmpEQ(odd, I64(0)));
+    }
+    auto clamp = [&](Value* v) {
+      v = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, v, I64(static_cast<uint64_t>(int64_t{INT32_MIN})));
+      v = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, v, I64(INT32_MAX));
+      return Splat(ir_.CreateTrunc(v, ir_.getInt32Ty()));
+    };
+    Value* ok =
+        ir_.CreateAnd(ir_.CreateICmpSGE(x.index, clamp(first)), ir_.CreateICmpSLE(x.index, clamp(last)));
+    Value* outside = AndLanes(lanes_, ir_.CreateNot(ok));
+    Unless(ir_.CreateAnd(fits, ir_.CreateNot(Any(outside))), report);
     return {};
   }
   Value* a = Single(address);
@@ -388,6 +493,23 @@ Status Widener::EmitCheckBounds(llvm::CallInst& call) {
     }
     if (alignment > 1) ok = ir_.CreateAnd(ok, aligned(below(o)));
     Unless(ok, report);
+    return {};
+  }
+  if (Indexed x = Split(offset); x.scale == 1 && x.bounded && llvm::isa<llvm::CallInst>(offset)) {
+    // Limits are below 2^31, so 32 bits tell. Rotating brings the bits that must be zero to the top.
+    auto shift = static_cast<unsigned>(std::countr_zero(alignment));
+    llvm::Type* t = x.index->getType();
+    Value* lowest = ir_.CreateAdd(x.index, llvm::ConstantInt::get(t, static_cast<uint64_t>(low)));
+    Value* starts =
+        ir_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, ir_.CreateTrunc(bound, ir_.getInt32Ty()),
+                                  I32(static_cast<uint32_t>(high - low - 1)));
+    starts = ir_.CreateLShr(ir_.CreateAdd(starts, I32(static_cast<uint32_t>(alignment - 1))), shift);
+    if (shift) {
+      lowest =
+          ir_.CreateIntrinsic(llvm::Intrinsic::fshr, {t}, {lowest, lowest, llvm::ConstantInt::get(t, shift)});
+    }
+    Value* outside = AndLanes(lanes_, ir_.CreateICmpUGE(lowest, Splat(starts)));
+    Unless(ir_.CreateNot(Any(outside)), report);
     return {};
   }
   Value* o = Single(offset);

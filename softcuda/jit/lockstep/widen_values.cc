@@ -105,6 +105,13 @@ Status Widener::EmitInstruction(Instruction& i) {
 }
 
 void Widener::EmitScalar(Instruction& i) {
+  auto* disjoint = llvm::dyn_cast<llvm::PossiblyDisjointInst>(&i);
+  if (disjoint && disjoint->isDisjoint() && ShapeOf(&i).affine()) {
+    // Of lane 0, which need not be there, it may not be true.
+    SetScalar(i,
+              ir_.Insert(llvm::BinaryOperator::CreateAdd(Scalar(i.getOperand(0)), Scalar(i.getOperand(1)))));
+    return;
+  }
   Instruction* clone = i.clone();
   for (unsigned n = 0; n < i.getNumOperands(); ++n) clone->setOperand(n, Scalar(i.getOperand(n)));
   // Lane 0 need not be there.
@@ -112,6 +119,7 @@ void Widener::EmitScalar(Instruction& i) {
   for (Value* v : i.operands()) of_lane_0 |= ShapeOf(v).affine();
   if (of_lane_0) clone->dropPoisonGeneratingFlags();
   ir_.Insert(clone);
+  if (llvm::isa<llvm::SExtInst>(i) || llvm::isa<llvm::ZExtInst>(i)) clones_[&i] = clone;
   SetScalar(i, clone);
 }
 
@@ -298,6 +306,16 @@ Status Widener::EmitCall(llvm::CallInst& call) {
       default:
         break;
     }
+  }
+  if (IsBound(call) && ShapeOf(&call).affine()) {
+    // In place of the bound: what it lets through. A clone keeps both operands at hand.
+    Instruction* clone = call.clone();
+    for (unsigned n = 0; n < 2; ++n) clone->setOperand(n, Scalar(call.getArgOperand(n)));
+    clone->dropPoisonGeneratingFlags();
+    ir_.Insert(clone);
+    clones_[&call] = clone;
+    SetScalar(call, clone->getOperand(ShapeOf(call.getArgOperand(0)).affine() ? 0 : 1));
+    return {};
   }
   if (!call.getType()->isVoidTy() && ShapeOf(&call).uniform()) {
     EmitScalar(call);
