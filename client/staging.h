@@ -67,6 +67,7 @@ CUresult StageOut(const Caller& caller, uint64_t pieces, Submit submit, Empty em
     staging.Release(block);
     ++ended;
   }
+  caller.session->submission().PrintText();
   return result;
 }
 

@@ -1,10 +1,13 @@
 #include "client/submission.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <ctime>
 
 #include <sched.h>
 #include <unistd.h>
+
+#include "protocol/calls_generated.h"
 
 namespace cuplex::client {
 namespace {
@@ -76,6 +79,18 @@ void Submission::Learn(bool soon) {
   blocking_spins_.store(std::min(next, most_spins_), std::memory_order_relaxed);
 }
 
+void Submission::TakeText() {
+  std::lock_guard lock(text_mutex_);
+  while (header_->text_waiting.load(std::memory_order_acquire)) {
+    wire::wireTakeTextReply reply;
+    const wire::wireTakeTextArgs args(SlotCapacity(segment_) - sizeof(reply));
+    std::string text;
+    if (Ask(Op::wireTakeText, 0, args, &reply, {}, &text) || text.empty()) return;
+    std::fwrite(text.data(), 1, text.size(), reply.stream() == 2 ? stderr : stdout);
+    if (!reply.more()) return;
+  }
+}
+
 CUresult Submission::Exchange(Op op, uint32_t context, const void* args, size_t args_bytes,
                               std::span<const std::byte> in, void* reply, size_t reply_bytes,
                               std::string* out) {
@@ -107,6 +122,7 @@ CUresult Submission::Exchange(Op op, uint32_t context, const void* args, size_t 
     out->assign(reinterpret_cast<const char*>(SlotPayload(slot)) + reply_bytes, got - reply_bytes);
   slot->state.store(SlotHeader::kIdle, std::memory_order_relaxed);
   slots_.Free(index);
+  if (op != Op::wireTakeText) PrintText();
   return result == CUDA_SUCCESS && got < reply_bytes ? CUDA_ERROR_UNKNOWN : result;
 }
 

@@ -57,17 +57,29 @@ class Submission {
   }
 
   /// The code of a fault that every call answers; CUDA_SUCCESS where there is none.
-  CUresult Sticky() const {
-    return static_cast<CUresult>(header_->sticky_error.load(std::memory_order_relaxed));
+  CUresult Sticky() {
+    const auto code = static_cast<CUresult>(header_->sticky_error.load(std::memory_order_relaxed));
+    if (code) [[unlikely]]
+      PrintText();
+    return code;
   }
   /// The first failure of a one-way call that nobody was told of yet; tells it once.
   CUresult TakeDeferred() {
+    PrintText();
     if (header_->deferred_error.load(std::memory_order_relaxed) == 0) [[likely]]
       return CUDA_SUCCESS;
     return static_cast<CUresult>(header_->deferred_error.exchange(0, std::memory_order_acq_rel));
   }
 
+  /// Writes what kernels have printed to this process's standard output and error, where the server says that
+  /// there is something: it does when it answers what has waited for the kernels.
+  void PrintText() {
+    if (header_->text_waiting.load(std::memory_order_acquire)) [[unlikely]]
+      TakeText();
+  }
+
  private:
+  void TakeText();
   static constexpr uint32_t FrameBytes(size_t body) {
     return static_cast<uint32_t>((sizeof(FrameHeader) + body + 7) & ~size_t{7});
   }
@@ -96,6 +108,7 @@ class Submission {
   SlotPool slots_;
   const int most_spins_;
   std::atomic<int> blocking_spins_;  // before a synchronize sleeps; learned
+  std::mutex text_mutex_;            // keeps the order of what kernels have printed
   alignas(64) std::mutex mutex_;     // guards writer_
   RingWriter writer_;
 };

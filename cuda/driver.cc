@@ -22,6 +22,8 @@ Driver::~Driver() {
   if (library_) dlclose(library_);
 }
 
+void* Driver::Find(const char* name) const { return dlsym(library_, name); }
+
 Result<std::unique_ptr<Driver>> OpenDriver(const std::string& path) {
   std::unique_ptr<Driver> driver(new Driver);
   driver->library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -18,6 +18,8 @@ class Driver {
 
   const DriverTable& table() const { return table_; }
   const DriverTable* operator->() const { return &table_; }
+  /// A function that the library exports besides the driver API; null where it does not.
+  void* Find(const char* name) const;
   /// Where the library lies, as dlopen found it.
   const std::string& path() const { return path_; }
 

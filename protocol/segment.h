@@ -58,6 +58,8 @@ struct alignas(64) SegmentHeader {
   alignas(64) std::atomic<int32_t> sticky_error;  // CUresult of a fault: every call of the process answers it
   std::atomic<int32_t>
       deferred_error;  // CUresult of a one-way call: reported once, then cleared by the client
+  // server writes: 1 where kernels have printed what the client has not taken (wireTakeText)
+  std::atomic<uint32_t> text_waiting;
   alignas(64) std::atomic<uint64_t> inbox[kInboxCount];  // cookies of host functions to run
 };
 static_assert(sizeof(SegmentHeader) <= 4096);

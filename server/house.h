@@ -8,6 +8,7 @@
 #include "cuda/driver_table.h"
 #include "metrics/metrics.h"
 #include "server/device.h"
+#include "server/device_text.h"
 #include "server/jobs.h"
 #include "server/ledger.h"
 #include "server/queue.h"
@@ -24,6 +25,7 @@ struct House {
   metrics::Metrics& metrics;
   Ledger ledger;
   CurrentContext current;
+  DeviceTexts texts;
   std::vector<std::unique_ptr<DeviceQueue>> queues;  // by device
   /// Contexts of the server's own in which fresh memory is filled with zeros, by device; null where the
   /// driver gives memory that is zero already.

@@ -52,6 +52,23 @@ Status MakeZeroContexts(House& house) {
   return {};
 }
 
+/// Has the driver give the text of kernels to the house, as long as it lives; where the driver can.
+class TextReceiver {
+ public:
+  TextReceiver(const Driver& driver, DeviceTexts& texts)
+      : give_(reinterpret_cast<GiveDeviceText*>(driver.Find(kGiveDeviceText))) {
+    if (give_) give_(&DeviceTexts::Receive, &texts);
+  }
+  ~TextReceiver() {
+    if (give_) give_(nullptr, nullptr);
+  }
+  TextReceiver(const TextReceiver&) = delete;
+  TextReceiver& operator=(const TextReceiver&) = delete;
+
+ private:
+  GiveDeviceText* const give_;
+};
+
 Status Serve(const Options& options, policies::Policy policy, UniqueFd signals) {
   const policies::SystemAccounts accounts;
   const SteadyClock clock;
@@ -66,6 +83,7 @@ Status Serve(const Options& options, policies::Policy policy, UniqueFd signals) 
   House house(choice.driver->table(), clock,
               std::make_unique<JobThreads>(options.job_threads, [&wake] { wake->Ring(); }),
               std::move(choice.devices), metrics);
+  TextReceiver texts(*choice.driver, house.texts);
   if (!choice.begins_zero) TRY(MakeZeroContexts(house));
   Reactor reactor(house, *wake, DefaultHostWindow());
 

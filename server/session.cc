@@ -87,6 +87,7 @@ void Session::Faulted(Context& context, CUresult code) {
   Log().warn("A context of process {} ({}) has failed with code {}.", client_.peer.pid, tenant_.name,
              static_cast<int>(code));
   context.holding().counters().kernel_faults.Add();
+  TellText();
   TellSticky();
 }
 
@@ -127,6 +128,7 @@ std::byte* Session::Block(uint32_t block) {
 }
 
 void Session::BlockDone(uint32_t block, bool filled, CUresult code) {
+  TellText();
   FinishBlock(segment_, block, filled ? StagingBlock::kDone : StagingBlock::kFree, code);
   if (code && !filled && !IsSticky(code)) Deferred(code);
 }
@@ -332,13 +334,14 @@ void Session::DestroyContexts(std::vector<uint32_t> numbers, std::function<void(
   }
   Post(
       false,
-      [estate, &cu = house_.cu] {
+      [estate, &cu = house_.cu, &texts = house_.texts] {
         // A context first: whatever runs in it ends, and only then is its memory safe to take away.
         for (CUcontext context : estate->contexts)
           if (Status status = Context::Unmake(cu, context); !status.ok()) {
             Log().error("A context is not destroyed: {}", status.error().sentence);
             estate->result = CodeOf(status.error());
           }
+        for (CUcontext context : estate->contexts) texts.Close(context);
         for (Estate::Part& part : estate->pieces) {
           Status status = UnmapPiece(cu, part.piece);
           part.returned = status.ok();
@@ -354,6 +357,7 @@ void Session::DestroyContexts(std::vector<uint32_t> numbers, std::function<void(
         for (uint32_t number : numbers) {
           const OwnContext& own = contexts_.at(number);
           for (uint64_t charged : own.limit_charge) tenant_.holdings[own.device]->Refund(charged);
+          TellText();
           contexts_.erase(number);
         }
         TellSticky();

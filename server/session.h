@@ -95,6 +95,7 @@ class Session final : public CallHandler, public ContextOwner {
   REPLYING(cuCtxSynchronize);
   REPLYING(cuCtxSetLimit);
   REPLYING(cuCtxGetLimit);
+  REPLYING(wireTakeText, std::string* text);
   REPLYING(wireImageOffer);
   CALL(wireImageWrite, std::span<const std::byte> data);
   REPLYING(wireModuleLoad, std::string* text);
@@ -138,6 +139,7 @@ class Session final : public CallHandler, public ContextOwner {
     std::unique_ptr<Context> context;  // null while it is being made
     size_t device = 0;
     bool ending = false;
+    std::shared_ptr<TextBox> text;  // of its kernels
     /// Device memory that its limits take beyond what they did at first, charged: of the heap, of the stacks.
     std::array<std::optional<uint64_t>, 2> first_limit;
     std::array<uint64_t, 2> limit_charge{};
@@ -173,6 +175,8 @@ class Session final : public CallHandler, public ContextOwner {
   bool TooManyQueued();
   /// Brings the segment's sticky error up to date: a process whose contexts have all failed need not ask.
   void TellSticky();
+  /// Says in the segment that kernels have printed, before something that waited for them is answered.
+  void TellText();
 
   // ----------------------------------------------------------------------------------------- replies
   template <typename Reply>
@@ -221,6 +225,7 @@ class Session final : public CallHandler, public ContextOwner {
   std::function<void(Session&)> ended_;
 
   std::map<uint32_t, OwnContext> contexts_;
+  std::vector<std::shared_ptr<TextBox>> texts_;  // of contexts; of ended ones until they are empty
   MemoryRanges memory_;
   std::map<uint64_t, std::unique_ptr<Chunk>> chunks_;
   AddressSpace host_space_;

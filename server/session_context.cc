@@ -1,5 +1,6 @@
 // The calls of a session that concern contexts: making and destroying them, their limits, waiting for all of
 // one.
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -43,6 +44,10 @@ Outcome Session::wireContextCreate(const CallFrame& frame, const wire::wireConte
         contexts_[number].context =
             std::make_unique<Context>(house_.cu, house_.clock, *this, tenant_, *tenant_.holdings[device],
                                       *house_.queues[device], **made);
+        OwnContext& own = contexts_[number];
+        own.text = house_.texts.Open(own.context->driver());
+        texts_.push_back(own.text);
+        if (texts_.size() > 2 * kMostContexts) texts_.erase(texts_.begin());
         TellSticky();
         Answer(slot, CUDA_SUCCESS, reply);
       });
@@ -75,9 +80,13 @@ Outcome Session::AnswerWhen(uint32_t slot, size_t reply_bytes,
       return;
     }
     const std::vector<std::byte> payload(reply_bytes);
+    TellText();
     CompleteSlot(segment_, slot, code, payload);
   });
-  if (wait->early) return *wait->early;
+  if (wait->early) {
+    TellText();
+    return *wait->early;
+  }
   wait->returned = true;
   return Outcome::Later();
 }
@@ -89,6 +98,33 @@ Outcome Session::cuCtxSynchronize(const CallFrame& frame, const wire::cuCtxSynch
   if (!context) return why;
   return AnswerWhen(frame.slot, sizeof(wire::cuCtxSynchronizeReply),
                     [&](auto done) { context->WhenAllDone(std::move(done)); });
+}
+
+// ----------------------------------------------------------------------------------- what kernels print
+
+void Session::TellText() {
+  for (const auto& box : texts_) {
+    if (box->empty()) continue;
+    segment_.header()->text_waiting.store(1, std::memory_order_release);
+    return;
+  }
+}
+
+Outcome Session::wireTakeText(const CallFrame&, const wire::wireTakeTextArgs& args,
+                              wire::wireTakeTextReply* reply, std::string* text) {
+  const size_t room = std::min<size_t>(args.text_bytes(), SlotCapacity(segment_) - sizeof(*reply));
+  for (const auto& box : texts_) {
+    if (box->empty() || !text->empty()) continue;
+    TextBox::Piece piece = box->Take(room);
+    reply->mutate_stream(static_cast<uint32_t>(piece.stream));
+    *text = std::move(piece.text);
+  }
+  // Those of ended contexts are nobody's once they are empty.
+  std::erase_if(texts_, [](const auto& box) { return box.use_count() == 1 && box->empty(); });
+  const bool more = std::any_of(texts_.begin(), texts_.end(), [](const auto& box) { return !box->empty(); });
+  reply->mutate_more(more ? 1 : 0);
+  if (!more) segment_.header()->text_waiting.store(0, std::memory_order_release);
+  return CUDA_SUCCESS;
 }
 
 namespace {
@@ -107,6 +143,12 @@ Outcome Session::cuCtxSetLimit(const CallFrame& frame, const wire::cuCtxSetLimit
   const DriverTable& cu = house_.cu;
   const auto limit = static_cast<CUlimit>(args.limit());
   const bool heap = limit == CU_LIMIT_MALLOC_HEAP_SIZE;
+  if (limit == CU_LIMIT_PRINTF_FIFO_SIZE) {
+    // What a driver keeps of it lies in this process.
+    const size_t value = std::min<uint64_t>(args.value(), TextBox::kMost);
+    contexts_.at(frame.context).text->SetMost(value);
+    return cu.cuCtxSetLimit(limit, value);
+  }
   if (!heap && limit != CU_LIMIT_STACK_SIZE) return cu.cuCtxSetLimit(limit, args.value());
   // These two are memory: the heap as it is, a stack for each thread that can be resident.
   OwnContext& own = contexts_.at(frame.context);

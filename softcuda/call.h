@@ -70,7 +70,10 @@ CUresult InContext(F&& f) noexcept {
   Context* context = Thread::Here().current();
   if (!context) return CUDA_ERROR_INVALID_CONTEXT;
   if (context->dead()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  if (CUresult fault = context->fault()) return fault;
+  if (CUresult fault = context->fault()) {
+    context->GiveText();
+    return fault;
+  }
   return Guarded([&] { return f(*context); });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
 #include "softcuda/call.h"
@@ -13,6 +14,8 @@ namespace {
 // A submitter further ahead than this waits: a program that never synchronises must not fill memory.
 constexpr uint64_t kMostPending = 16384;
 
+constexpr size_t kPrintfFifo = size_t{1} << 20;
+
 }  // namespace
 
 Context::Context(Driver& driver, Device& device, unsigned flags, bool primary, unsigned api_version,
@@ -23,10 +26,11 @@ Context::Context(Driver& driver, Device& device, unsigned flags, bool primary, u
       api_version(api_version),
       id(id),
       flags(flags),
-      textures(id) {
+      textures(id),
+      text(kPrintfFifo) {
   limits.fill(0);
   limits[CU_LIMIT_STACK_SIZE] = 1024;
-  limits[CU_LIMIT_PRINTF_FIFO_SIZE] = size_t{1} << 20;
+  limits[CU_LIMIT_PRINTF_FIFO_SIZE] = kPrintfFifo;
   limits[CU_LIMIT_MALLOC_HEAP_SIZE] = size_t{8} << 20;
   limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
   limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
@@ -40,6 +44,38 @@ Context::~Context() = default;
 void Context::Fail(CUresult code) {
   int none = 0;
   fault_.compare_exchange_strong(none, code);
+}
+
+void Context::GiveAllText() {
+  std::lock_guard guard(giving_text_);
+  const Driver::TextReceiver* receiver = Driver::text_receiver.load(std::memory_order_acquire);
+  for (const DeviceText::Piece& piece : text.Take()) {
+    if (receiver) {
+      receiver->receive(receiver->user, reinterpret_cast<CUcontext>(this), piece.stream, piece.text.data(),
+                        piece.text.size());
+    } else {
+      std::fwrite(piece.text.data(), 1, piece.text.size(),
+                  piece.stream == TextStream::kOutput ? stdout : stderr);
+    }
+  }
+}
+
+CUresult Context::MakeHeap() {
+  if (heap()) return CUDA_SUCCESS;
+  Block want;
+  want.kind = Block::Kind::kModule;
+  want.device = &device;
+  want.context = this;
+  std::lock_guard guard(lock);
+  if (dead()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (heap()) return CUDA_SUCCESS;
+  want.size = std::max<size_t>(limits[CU_LIMIT_MALLOC_HEAP_SIZE], kPage);
+  const size_t size = want.size;
+  uintptr_t base = 0;
+  if (CUresult failed = driver.memory.Allocate(std::move(want), &base)) return failed;
+  own_heap_ = std::make_unique<DeviceHeap>(base, size);
+  heap_.store(own_heap_.get(), std::memory_order_release);
+  return CUDA_SUCCESS;
 }
 
 Ref<Stream> Context::MakeStream(Stream::Kind kind, int priority) {
@@ -103,6 +139,7 @@ void Context::Synchronize() {
     }
   }
   for (auto& [stream, number] : busy) stream->Wait(number);
+  GiveText();
 }
 
 void Context::SynchronizeLegacy() {
@@ -116,6 +153,7 @@ void Context::SynchronizeLegacy() {
     }
   }
   for (auto& [stream, number] : busy) stream->Wait(number);
+  GiveText();
 }
 
 bool Context::LegacyIdle() {
@@ -152,6 +190,7 @@ void Context::Die() {
     dead_.store(true, std::memory_order_release);
   }
   EndWork();
+  GiveText();
   std::vector<Ref<Event>> dying_events;
   std::vector<Ref<LoadedModule>> dying_modules;
   std::vector<Ref<Stream>> dying_streams;

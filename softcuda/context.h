@@ -5,12 +5,15 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "cuda/driver_types.h"
 #include "softcuda/device.h"
 #include "softcuda/handles.h"
+#include "softcuda/jit/device_heap.h"
+#include "softcuda/jit/device_text.h"
 #include "softcuda/stream.h"
 #include "softcuda/texture.h"
 
@@ -35,6 +38,17 @@ class Context {
   std::atomic<unsigned> flags;
   std::atomic<CUfunc_cache> cache_config{CU_FUNC_CACHE_PREFER_NONE};
   Textures textures;
+  DeviceText text;  // what its kernels have printed
+
+  /// Gives what kernels have printed to who receives it, or to this process's own streams. At the points at
+  /// which CUDA does, or, where there is a receiver, at the end of every kernel.
+  void GiveText() {
+    if (!text.empty()) GiveAllText();
+  }
+  /// The heap of its kernels; null where none is needed yet.
+  DeviceHeap* heap() const { return heap_.load(std::memory_order_acquire); }
+  /// Makes the heap, as long as its limit says, where there is none.
+  CUresult MakeHeap();
 
   /// The code that every call in this context gives from now on; the first one stays.
   void Fail(CUresult code);
@@ -68,11 +82,15 @@ class Context {
 
  private:
   void EndWork();
+  void GiveAllText();
 
   friend class Submission;
 
   void PruneStreams();  // under lock
 
+  std::mutex giving_text_;                // keeps the order of what several threads give
+  std::unique_ptr<DeviceHeap> own_heap_;  // under lock
+  std::atomic<DeviceHeap*> heap_{nullptr};
   std::atomic<int> fault_{0};
   std::atomic<bool> dead_{false};
   Ref<Stream> legacy_;

@@ -32,6 +32,8 @@ std::unique_ptr<CodeCache> OpenCache(const Settings& settings) {
 
 }  // namespace
 
+std::atomic<Driver::TextReceiver*> Driver::text_receiver{nullptr};
+
 Result<std::unique_ptr<Driver>> Driver::Make(const Settings& settings) {
   WindowLayout layout;
   layout.base = settings.window_base;

@@ -48,6 +48,13 @@ class Driver {
   MemoryMap memory;
   std::vector<std::unique_ptr<Device>> devices;
 
+  /// Who gets what kernels print; null: the process's own streams. Set before the first context is made.
+  struct TextReceiver {
+    DeviceTextReceiver* receive = nullptr;
+    void* user = nullptr;
+  };
+  static std::atomic<TextReceiver*> text_receiver;
+
   /// A number that no other object of this process has.
   uint64_t NextId() { return ids_.fetch_add(1, std::memory_order_relaxed) + 1; }
   /// Null where there is no device of that number.

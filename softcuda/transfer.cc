@@ -47,6 +47,7 @@ CUresult PushOrRun(Submission& submission, bool here_if_settled, bool wait, F ru
   Ref<Stream> stream = HandleTable<Stream>::Share(&submission.stream());
   submission.Release();
   stream->Wait(number);
+  context.GiveText();
   return context.fault();
 }
 

@@ -219,6 +219,9 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     }
     if (limit == CU_LIMIT_STACK_SIZE && value > kMaxLocalBytes) return CUDA_ERROR_INVALID_VALUE;
     std::lock_guard guard(context.lock);
+    // A heap that kernels have been given stays as it is.
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && context.heap()) return CUDA_ERROR_INVALID_VALUE;
+    if (limit == CU_LIMIT_PRINTF_FIFO_SIZE) context.text.SetMost(value);
     context.limits[limit] = value;
     return CUDA_SUCCESS;
   });

@@ -93,6 +93,7 @@ CUresult cuEventSynchronize(CUevent hEvent) {
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     Event::Mark mark = event->mark();
     if (mark.stream) mark.stream->Wait(mark.number);
+    if (Ref<Context> context = driver.contexts.Find(&event->context)) context->GiveText();
     return FaultOf(driver, *event);
   });
 }

@@ -85,3 +85,8 @@ CUresult cuProfilerStop() {
 // For who opens this library and wants to know: memory of cuMemCreate is fresh from the kernel, so it reads
 // as zero.
 extern "C" CUPLEX_EXPORT const int cuplex_memory_begins_zero = 1;
+
+// cuda/device_text.h. What was the receiver stays, since a kernel may be about to call it.
+extern "C" CUPLEX_EXPORT void cuplex_give_device_text(DeviceTextReceiver* receiver, void* user) {
+  Driver::text_receiver.store(receiver ? new Driver::TextReceiver{receiver, user} : nullptr);
+}

@@ -53,8 +53,11 @@ struct Grid {
     launch.params = {params(), param_bytes};
     launch.grid_id = context->device.NextGrid();
     launch.cooperative_workspace = workspace;
+    launch.text = &context->text;
+    launch.heap = context->heap();
     launch.textures = &context->textures.table();
     auto outcome = context->device.workers().Run(launch, &stream.control);
+    if (Driver::text_receiver.load(std::memory_order_relaxed)) context->GiveText();
     if (!outcome.ok()) {
       Log().warn("{}", outcome.error().sentence);
       context->Fail(outcome.error().blame == Blame::kExhausted ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
@@ -170,11 +173,14 @@ CUresult LaunchGrid(CUfunction handle, const Shape& shape, CUstream stream, void
         }
       }
       if (!function || !function->PreparedFor(shape.block) ||
-          (cooperative && !submission.stream().workspace)) {
+          (cooperative && !submission.stream().workspace) || (function->info.uses_heap && !context.heap())) {
         Ref<Stream> target = HandleTable<Stream>::Share(&submission.stream());
         submission.Release();
         if (CUresult failed = FindFunction(context, handle, &found)) return failed;
         if (CUresult failed = found->Prepare(shape.block)) return failed;
+        if (found->info.uses_heap) {
+          if (CUresult failed = context.MakeHeap()) return failed;
+        }
         if (cooperative) {
           if (CUresult failed = MakeWorkspace(context, *target)) return failed;
         }

@@ -87,6 +87,7 @@ CUresult cuStreamSynchronize(CUstream hStream) {
     } else {
       stream->Wait(stream->submitted());
     }
+    context.GiveText();
     return context.fault();
   });
 }

@@ -121,7 +121,7 @@ TEST_F(CodeCaches, ServeManyProcessesAtOnce) {
       auto cache = CodeCache::Open(folder_, 256 << 10);
       bool good = cache.ok();
       // All write and read the same forty keys, more than fit.
-      for (uint64_t i = 0; good && i < 400; ++i) {
+      for (uint64_t i = 0; good && i < 120; ++i) {
         uint64_t n = (i * 7 + c * 13) % 40;
         if (auto found = (*cache)->Find(Key(n))) {
           good = found->code == Code(n, 5000 + n * 100) && found->facts == std::vector<uint32_t>{uint32_t(n)};

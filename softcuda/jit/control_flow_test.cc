@@ -182,10 +182,10 @@ TEST_F(ControlFlow, RefusesByNameAndLine) {
   ret; })");
   EXPECT_NE(texture.find("tex.2dms.v4.f32.s32"), std::string::npos) << texture;
   EXPECT_NE(texture.find("line 6"), std::string::npos) << texture;
-  std::string extern_call = refused(R"(.extern .func (.param .b64 r) malloc (.param .b64 n);
+  std::string extern_call = refused(R"(.extern .func (.param .b64 r) borrow (.param .b64 n);
 .visible .entry k() { .reg .b64 %rd;
-  { .param .b64 a; .param .b64 b; st.param.b64 [a], %rd; call.uni (b), malloc, (a); } ret; })");
-  EXPECT_NE(extern_call.find("malloc"), std::string::npos) << extern_call;
+  { .param .b64 a; .param .b64 b; st.param.b64 [a], %rd; call.uni (b), borrow, (a); } ret; })");
+  EXPECT_NE(extern_call.find("borrow"), std::string::npos) << extern_call;
   std::string modifier =
       refused(".visible .entry k() { .reg .f32 %f<3>; tanh.approx.relu.f32 %f0, %f1; ret; }");
   EXPECT_NE(modifier.find("relu"), std::string::npos) << modifier;

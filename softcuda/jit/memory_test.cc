@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "softcuda/jit/device_heap.h"
 #include "softcuda/jit/test_rig.h"
 
 namespace cuplex::softcuda {
@@ -288,6 +291,53 @@ TEST_F(Memory, OneCheckOfManyAccessesSeesTheirWholeExtent) {
   EXPECT_EQ(RunToFault(*program, "shared", {}, 0u, out).kind, Fault::Kind::kIllegalAddress);
   EXPECT_EQ(RunToFault(*program, "shared", {}, 64u, out).kind, Fault::Kind::kIllegalAddress);
   EXPECT_EQ(RunToFault(*program, "shared", {}, 12u, out).kind, Fault::Kind::kMisalignedAddress);
+}
+
+constexpr char kHeapKernels[] = R"(
+.extern .func (.param .b64 r) malloc (.param .b64 n);
+.extern .func free (.param .b64 p);
+.visible .entry take(.param .u64 at, .param .u64 bytes)
+{
+  .reg .b64 %rd<6>; .reg .b32 %r;
+  ld.param.u64 %rd1, [at]; ld.param.u64 %rd2, [bytes]; mov.u32 %r, %tid.x;
+  { .param .b64 a; .param .b64 b; st.param.b64 [a], %rd2; call.uni (b), malloc, (a); ld.param.b64 %rd3, [b]; }
+  mul.wide.u32 %rd4, %r, 8; add.u64 %rd1, %rd1, %rd4; st.global.u64 [%rd1], %rd3; ret;
+}
+.visible .entry give(.param .u64 at)
+{
+  .reg .b64 %rd<6>; .reg .b32 %r;
+  ld.param.u64 %rd1, [at]; mov.u32 %r, %tid.x; mul.wide.u32 %rd4, %r, 8; add.u64 %rd1, %rd1, %rd4;
+  ld.global.u64 %rd3, [%rd1];
+  { .param .b64 a; st.param.b64 [a], %rd3; call.uni free, (a); } ret;
+}
+.visible .entry plain() { ret; }
+)";
+
+TEST_F(Memory, KernelsAllocate) {
+  auto program = Load(kHeapKernels);
+  ASSERT_TRUE(program);
+  EXPECT_TRUE(program->Info(program->FindKernel("take")).uses_heap);
+  EXPECT_TRUE(program->Info(program->FindKernel("give")).uses_heap);
+  EXPECT_FALSE(program->Info(program->FindKernel("plain")).uses_heap);
+  auto* at = Allocate<uint64_t>(64);
+  Run(*program, "take", {{1, 1, 1}, {64, 1, 1}}, at, uint64_t{8});
+  EXPECT_EQ(at[0], 0u) << "there is no heap";
+  auto* room = Allocate<std::byte>(4096, 4096);
+  DeviceHeap heap(reinterpret_cast<uintptr_t>(room), 4096);
+  heap_ = &heap;
+  Run(*program, "take", {{1, 1, 1}, {64, 1, 1}}, at, uint64_t{200});  // 208 with what is lost
+  std::vector<uint64_t> given;
+  for (int i = 0; i < 64; ++i) {
+    if (at[i]) given.push_back(at[i]);
+  }
+  EXPECT_EQ(given.size(), 4096u / 208);
+  std::sort(given.begin(), given.end());
+  for (size_t i = 1; i < given.size(); ++i) EXPECT_GE(given[i], given[i - 1] + 200);
+  Run(*program, "give", {{1, 1, 1}, {64, 1, 1}}, at);  // null pointers among them
+  EXPECT_EQ(heap.used(), 0u);
+  Fault f = RunToFault(*program, "give", {{1, 1, 1}, {64, 1, 1}}, at);  // once more
+  EXPECT_EQ(f.kind, Fault::Kind::kIllegalAddress);
+  EXPECT_NE(f.detail.find("free"), std::string::npos) << f.Sentence();
 }
 
 }  // namespace

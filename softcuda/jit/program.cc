@@ -286,6 +286,12 @@ class ProgramImpl final : public Program {
     for (const std::string& word : module_->target)
       if (word.starts_with("sm_")) std::from_chars(word.data() + 3, word.data() + word.size(), info.target);
     info.waits = facts_[f].waits;
+    for (uint32_t reached : kernel->layout_.reachable) {
+      for (uint32_t callee : facts_[reached].callees) {
+        const ptx::Function& called = module_->functions[callee];
+        info.uses_heap |= !called.has_body && (called.name == "malloc" || called.name == "free");
+      }
+    }
     size_t live = facts_[f].live_at_entry.Members().size();
     for (const FunctionFacts::Block& b : facts_[f].blocks) live = std::max(live, b.live_out.Members().size());
     info.registers = static_cast<uint32_t>(std::clamp<size_t>(live + 12, 16, 255));

@@ -45,8 +45,9 @@ struct KernelInfo {
   uint32_t target = 0;          // the compute capability its .target names, as 75; 0 where it names none
   uint32_t max_threads = 1024;  // per block: .maxntid / .reqntid, else 1024
   std::array<uint32_t, 3> reqntid = {};  // zeros unless .reqntid is given
-  bool waits = false;   // has barriers, warp collectives or loops that wait for other threads
-  std::string refusal;  // why softcuda cannot run it, as far as loading tells; empty where it seems to
+  bool waits = false;      // has barriers, warp collectives or loops that wait for other threads
+  bool uses_heap = false;  // it, or what it calls, allocates memory
+  std::string refusal;     // why softcuda cannot run it, as far as loading tells; empty where it seems to
 };
 
 /// A file-scope .global or .const variable. The driver allocates it and says where (Program::Place).

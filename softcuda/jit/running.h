@@ -20,6 +20,9 @@
 
 namespace cuplex::softcuda {
 
+class DeviceHeap;
+class DeviceText;
+
 struct Running {
   sigjmp_buf escape;
   volatile sig_atomic_t in_code = 0;
@@ -29,6 +32,8 @@ struct Running {
   Lane* lane = nullptr;                    // the thread that runs, or the first of them
   uint32_t together = 1;                   // how many run in lockstep from that one on
   const TextureTable* textures = nullptr;  // of the grid's context; may be null
+  DeviceText* text = nullptr;              // where printf goes; null: to this process's own standard output
+  DeviceHeap* heap = nullptr;              // of malloc; null: there is none
 
   // Headers that were read out of it, by the low bits of their handles.
   static constexpr size_t kTexturesKept = 4;

@@ -5,8 +5,11 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <string_view>
 #include <vector>
 
+#include "softcuda/jit/device_heap.h"
+#include "softcuda/jit/device_text.h"
 #include "softcuda/jit/matrix.h"
 #include "softcuda/jit/reach.h"
 #include "softcuda/jit/running.h"
@@ -64,6 +67,12 @@ void CopyString(Running& r, uint64_t address, std::span<char> to) {
   to[n] = 0;
 }
 
+/// Outside of code alone.
+void Say(Running& r, TextStream stream, std::string_view text) {
+  if (r.text) return r.text->Put(stream, text);
+  std::fwrite(text.data(), 1, text.size(), stream == TextStream::kOutput ? stdout : stderr);
+}
+
 [[noreturn]] void AssertFailed(BlockContext* block, Lane* lane, uint64_t message, uint64_t file,
                                uint32_t line, uint64_t function, uint64_t) {
   Running& r = *CurrentRunning();
@@ -75,11 +84,15 @@ void CopyString(Running& r, uint64_t address, std::span<char> to) {
   std::array<char, sizeof(r.detail)> text;
   {
     OutsideCode outside(r);
+    const auto tid = ThreadOf(*block, *lane);
+    std::array<char, 1024> said;
+    int n = std::snprintf(
+        said.data(), said.size(),
+        "%.199s:%u: %.199s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%.199s` failed.\n", f.data(),
+        line, in.data(), block->ctaid[0], block->ctaid[1], block->ctaid[2], tid[0], tid[1], tid[2], m.data());
+    Say(r, TextStream::kError, {said.data(), static_cast<size_t>(std::max(n, 0))});
     std::snprintf(text.data(), text.size(), "%.150s:%u: %.100s: assertion `%.150s` failed", f.data(), line,
                   in.data(), m.data());
-    const auto tid = ThreadOf(*block, *lane);
-    std::fprintf(stderr, "%s: block: [%u,%u,%u], thread: [%u,%u,%u]\n", text.data(), block->ctaid[0],
-                 block->ctaid[1], block->ctaid[2], tid[0], tid[1], tid[2]);
   }
   RaiseFault(r, Fault::Kind::kAssert, 0, text.data());
 }
@@ -106,7 +119,7 @@ class Arguments {
 
 /// Text of bounded length that is put together piece by piece.
 struct Line {
-  std::array<char, 4096> text;
+  std::array<char, 16384> text;
   size_t used = 0;
 
   void Put(char c) {
@@ -160,9 +173,10 @@ void FormatOne(Running& r, Line& line, Arguments& args, const char* flags, int l
       line.Format(with(""), reinterpret_cast<void*>(args.Next<uint64_t>()));
       break;
     case 's': {
-      std::array<char, 1024> text;
-      CopyString(r, args.Next<uint64_t>(), text);
-      line.Format(with(""), text.data());
+      std::array<char, 4096> text;
+      uint64_t at = args.Next<uint64_t>();
+      if (at) CopyString(r, at, text);
+      line.Format(with(""), at ? text.data() : "(null)");
       break;
     }
     default:
@@ -176,7 +190,8 @@ void FormatOne(Running& r, Line& line, Arguments& args, const char* flags, int l
 int32_t Printf(BlockContext*, Lane* lane, uint64_t format, uint64_t arguments) {
   Running& r = *CurrentRunning();
   r.lane = lane;
-  std::array<char, 2048> text;
+  if (!format) return -1;
+  std::array<char, 4096> text;
   CopyString(r, format, text);
   Arguments args(r, arguments);
   Line line;
@@ -220,9 +235,36 @@ int32_t Printf(BlockContext*, Lane* lane, uint64_t format, uint64_t arguments) {
   }
   {
     OutsideCode outside(r);
-    std::fwrite(line.text.data(), 1, line.used, stdout);
+    Say(r, TextStream::kOutput, {line.text.data(), line.used});
   }
   return count;
+}
+
+// ------------------------------------------------------------------------------------------------- the heap
+
+uint64_t Malloc(BlockContext*, Lane* lane, uint64_t bytes) {
+  Running& r = *CurrentRunning();
+  r.lane = lane;
+  if (!r.heap) return 0;
+  uint64_t at = 0;
+  {
+    OutsideCode outside(r);
+    at = r.heap->Allocate(bytes);
+  }
+  return at;
+}
+
+void Free(BlockContext*, Lane* lane, uint64_t address) {
+  Running& r = *CurrentRunning();
+  r.lane = lane;
+  bool freed = false;
+  {
+    OutsideCode outside(r);
+    freed = !address || (r.heap && r.heap->Free(address));
+  }
+  if (!freed)
+    RaiseFault(r, Fault::Kind::kIllegalAddress, address,
+               "free of what malloc did not give, or was freed before");
 }
 
 uint64_t Globaltimer() {
@@ -247,6 +289,8 @@ std::span<const RuntimeSymbol> RuntimeSymbols() {
         {"cuplex_bad_callee", Of(&BadCallee)},
         {"cuplex_assert_failed", Of(&AssertFailed)},
         {"cuplex_vprintf", Of(&Printf)},
+        {"cuplex_malloc", Of(&Malloc)},
+        {"cuplex_free", Of(&Free)},
         {"cuplex_globaltimer", Of(&Globaltimer)},
         {"cuplex_matrix", Of(&RunPackedMatrix)},
         {"memcpy", Of<void*(void*, const void*, size_t)>(&std::memcpy)},

@@ -113,6 +113,7 @@ class TestRig : public ::testing::Test {
     launch.block = shape.block;
     launch.dynamic_shared = shape.dynamic_shared;
     launch.params = params;
+    launch.heap = heap_;
     return workers_->Run(launch, &control_);
   }
 
@@ -135,6 +136,7 @@ class TestRig : public ::testing::Test {
   std::unique_ptr<AddressWindow> window_;
   std::unique_ptr<Workers> workers_;
   GridControl control_;
+  DeviceHeap* heap_ = nullptr;  // of the kernels it runs
   uintptr_t next_ = 0;
   std::map<std::string, void*> places_;
 };

@@ -321,6 +321,8 @@ void WorkersImpl::TakePart(GridRun& run, bool caller) {
   running.aborted = &run.stop;
   running.window = &window_;
   running.textures = run.launch->textures;
+  running.text = run.launch->text;
+  running.heap = run.launch->heap;
   Running* before = CurrentRunning();
   run.Enter();
   Slot resident = TakeSlot();

@@ -25,6 +25,9 @@ namespace cuplex::softcuda {
 
 class TextureTable;
 
+class DeviceHeap;
+class DeviceText;
+
 struct Launch {
   Kernel* kernel = nullptr;
   std::array<uint32_t, 3> grid = {1, 1, 1};
@@ -35,6 +38,8 @@ struct Launch {
   uint64_t cooperative_workspace =
       0;  // device address that %envreg1 (high half) and %envreg2 (low half) read
   const TextureTable* textures = nullptr;  // what handles of textures and surfaces name; until Run returns
+  DeviceText* text = nullptr;  // where its printf goes; null: to this process's own standard output
+  DeviceHeap* heap = nullptr;  // where its malloc takes memory; null: nowhere
 };
 
 struct Fault {
