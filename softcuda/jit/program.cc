@@ -22,7 +22,7 @@ namespace {
 using ptx::Space;
 
 // Kernels of more instructions run in warps of fewer lanes, if their lanes do not mind.
-constexpr size_t kMostForWide = 400;
+constexpr size_t kMostForWide = 250;
 
 /// Addresses that no program sees: for checking instructions before the variables have places.
 std::vector<uintptr_t> MadeUpPlaces(const ptx::Module& module, const AddressWindow& window) {
