@@ -284,6 +284,10 @@ void Flow::FindLeaders() {
     uint32_t p = index_[up];
     if (blocks_[p].under != b.under || !Dominates(p, i)) continue;
     bool same = true;
+    // A loop that lanes leave one by one has fewer of them in every turn.
+    for (const Loop* l = loops_.getLoopFor(b.ir); l && !l->contains(up); l = l->getParentLoop()) {
+      same &= !IsDivergent(l);
+    }
     for (const Divergence& d : divergences_) {
       for (uint32_t at : d.at) {
         BasicBlock* x = blocks_[at].ir;
