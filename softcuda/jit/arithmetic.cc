@@ -3,6 +3,7 @@
 
 #include "softcuda/jit/emitter.h"
 #include "softcuda/jit/families.h"
+#include "softcuda/jit/markers.h"
 
 namespace cuplex::softcuda {
 namespace {
@@ -378,6 +379,11 @@ Status EmitDotProduct(Emitter& e, const Instruction& in) {
   bool a_signed = in.TypeAt(0) == Type::kS32, b_signed = in.TypeAt(1) == Type::kS32;
   bool two = in.opcode == Opcode::kDp2a;
   TRY(auto s, Sources(e, in, Type::kB32, 3));
+  if (e.lockstep() && !two) {
+    Value* sum = e.Mark(marker::kDotProduct, e.Int(32),
+                        {s[0], s[1], s[2], e.ir.getInt1(a_signed), e.ir.getInt1(b_signed)}, true);
+    return e.Write(in, in.operands[0], sum, a_signed || b_signed);
+  }
   Value* sum = s[2];
   for (unsigned i = 0; i < (two ? 2u : 4u); ++i) {
     unsigned width = two ? 16 : 8;

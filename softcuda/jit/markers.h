@@ -12,6 +12,10 @@ inline constexpr const char* kLaneid = "thread.laneid";                         
 inline constexpr const char* kWarpid = "thread.warpid";                                   // i32
 inline constexpr const char* kLocal = "thread.local";  // i64, address of its local memory
 
+/// i32(i32 a, i32 b, i32 c, i1, i1): the sum of c and the products of the four bytes of a and b, signed or
+/// not. Pure.
+inline constexpr const char* kDotProduct = "thread.dp4a";
+
 /// i64(i32): an offset in a state space smaller than 2 GiB, extended; bounds are checked afterwards.
 inline constexpr const char* kOffset = "thread.offset";
 

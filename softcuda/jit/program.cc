@@ -172,6 +172,8 @@ class ProgramImpl final : public Program {
     lockstep::WarpShape shape;
     shape.block = block;
     shape.local_bytes = kernel.layout_.local_bytes;
+    shape.dot_products = target->getTargetFeatureString().contains("+avx512vnni") &&
+                         target->getTargetFeatureString().contains("+avx512vl");
     shape.lanes = LanesFor(llvm, block, build.instructions);
     TRY(uint32_t bytes, lockstep::Widen(*llvm.getFunction(symbol), shape, window_, *target));
     return std::vector<uint32_t>{shape.lanes, bytes};

@@ -39,8 +39,9 @@ struct Shape {
 /// The block's shape, as far as code is made for it.
 struct WarpShape {
   std::array<uint32_t, 3> block = {1, 1, 1};
-  uint32_t lanes = 32;       // of a warp as code sees it: 8, 16 or 32
-  uint64_t local_bytes = 0;  // a thread's local memory
+  uint32_t lanes = 32;        // of a warp as code sees it: 8, 16 or 32
+  uint64_t local_bytes = 0;   // a thread's local memory
+  bool dot_products = false;  // the processor multiplies and adds four bytes at once (AVX512-VNNI)
 
   uint32_t threads() const { return block[0] * block[1] * block[2]; }
   /// Whether all lanes of a warp have the same y and z.

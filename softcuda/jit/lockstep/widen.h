@@ -46,6 +46,7 @@ class Widener {
   Status EmitWideCast(llvm::CastInst& cast);
   Status EmitWideDivision(llvm::BinaryOperator& op);
   Status EmitPureMarker(llvm::CallInst& call);
+  Value* DotProduct(Value* a, Value* b, Value* c, bool a_signed, bool b_signed);
   /// The instruction once for each lane that is there, in their order.
   Status EmitPerLane(llvm::Instruction& i);
   void EmitScalar(llvm::Instruction& i);

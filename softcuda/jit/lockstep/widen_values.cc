@@ -2,6 +2,7 @@
 #include <bit>
 
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include "softcuda/jit/lockstep/widen.h"
 #include "softcuda/jit/markers.h"
@@ -351,6 +352,56 @@ Status Widener::EmitWideIntrinsic(llvm::CallInst& call) {
   return {};
 }
 
+/// c and the products of four bytes, of scalars or of lanes.
+Value* Widener::DotProduct(Value* a, Value* b, Value* c, bool a_signed, bool b_signed) {
+  llvm::Type* t = a->getType();
+  auto constant = [&](uint32_t v) { return llvm::ConstantInt::get(t, v); };
+  if (!t->isVectorTy() || !warp_.dot_products) {
+    for (unsigned i = 0; i < 4; ++i) {
+      auto byte = [&](Value* v, bool is_signed) {
+        v = ir_.CreateShl(v, constant(24 - 8 * i));
+        return is_signed ? ir_.CreateAShr(v, constant(24)) : ir_.CreateLShr(v, constant(24));
+      };
+      c = ir_.CreateAdd(c, ir_.CreateMul(byte(a, a_signed), byte(b, b_signed)));
+    }
+    return c;
+  }
+  // The instruction takes the first bytes unsigned and the second signed. Turning the top bit over adds 128
+  // to a signed byte, or takes it from an unsigned one; what that adds to the sum is 128 times the other's
+  // bytes.
+  unsigned lanes = std::min(width_, 16u);
+  auto dot = [&](Value* sum, Value* bytes, Value* signed_bytes) {
+    auto id = lanes == 16 ? Intrinsic::x86_avx512_vpdpbusd_512 : Intrinsic::x86_avx512_vpdpbusd_256;
+    auto part = [&](Value* v, unsigned from) -> Value* {
+      if (width_ == lanes) return v;
+      std::vector<int> mask;
+      for (unsigned n = 0; n < lanes; ++n) mask.push_back(static_cast<int>(from + n));
+      return ir_.CreateShuffleVector(v, mask);
+    };
+    Value* whole = nullptr;
+    for (unsigned from = 0; from < width_; from += lanes) {
+      Value* made =
+          ir_.CreateIntrinsic(id, {}, {part(sum, from), part(bytes, from), part(signed_bytes, from)});
+      if (!whole) {
+        whole = made;
+        continue;
+      }
+      std::vector<int> mask;
+      for (unsigned n = 0; n < 2 * lanes; ++n) mask.push_back(static_cast<int>(n));
+      whole = ir_.CreateShuffleVector(whole, made, mask);
+    }
+    return whole;
+  };
+  Value* turned = constant(0x80808080);
+  Value* ones = constant(0x01010101);
+  Value* zero = constant(0);
+  auto times_128 = [&](Value* v) { return ir_.CreateShl(v, constant(7)); };
+  if (!a_signed && b_signed) return dot(c, a, b);
+  if (a_signed && !b_signed) return dot(c, b, a);
+  if (a_signed) return ir_.CreateSub(dot(c, ir_.CreateXor(a, turned), b), times_128(dot(zero, ones, b)));
+  return ir_.CreateAdd(dot(c, a, ir_.CreateXor(b, turned)), times_128(dot(zero, a, ones)));
+}
+
 Status Widener::EmitPureMarker(llvm::CallInst& call) {
   llvm::StringRef name = call.getCalledFunction()->getName();
   llvm::Type* i32 = ir_.getInt32Ty();
@@ -364,6 +415,21 @@ Status Widener::EmitPureMarker(llvm::CallInst& call) {
     SetScalar(call, ir_.CreateLShr(linear(), I32(5)));
   } else if (name == marker::kLocal) {
     SetScalar(call, Field(offsetof(Warp, local), ir_.getInt64Ty()));
+  } else if (name == marker::kDotProduct) {
+    bool uniform = ShapeOf(&call).uniform();
+    std::vector<Value*> v;
+    for (unsigned n = 0; n < 3; ++n) {
+      v.push_back(uniform ? Scalar(call.getArgOperand(n)) : Single(call.getArgOperand(n)));
+    }
+    auto is_signed = [&](unsigned n) {
+      return llvm::cast<llvm::ConstantInt>(call.getArgOperand(n))->isOne();
+    };
+    Value* sum = DotProduct(v[0], v[1], v[2], is_signed(3), is_signed(4));
+    if (uniform) {
+      SetScalar(call, sum);
+    } else {
+      SetWide(call, {sum});
+    }
   } else if (name == marker::kOffset) {
     Value* v = call.getArgOperand(0);
     if (ShapeOf(&call).scalar()) {
