@@ -1,4 +1,4 @@
-// Copies: every shape a program can ask for, brought to wireCopy and wireCopyBox. Any thread.
+// Copies: every shape a program can ask for, brought to wireCopy, wireCopyBox and wireCopyArray. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -35,12 +35,15 @@ struct CopyOrder {
 CUresult CopyBytes(const Caller& caller, uint64_t dst, Says dst_says, uint64_t src, Says src_says,
                    uint64_t bytes, CopyOrder order);
 
-/// One side of a box: where row y of slice z begins is address + z * slice + y * pitch.
+/// One side of a box: where row y of slice z begins is address + z * slice + y * pitch; or, where `in_array`,
+/// at x bytes into row y of plane z of the array whose handle `address` is.
 struct BoxSide {
   uint64_t address = 0;
   uint64_t pitch = 0;
   uint64_t slice = 0;
   Says says = Says::kNothing;
+  bool in_array = false;
+  uint64_t x = 0, y = 0, z = 0;
 };
 
 /// `depth` slices of `height` rows of `width` bytes.

@@ -1,4 +1,4 @@
-// Copies of rows and slices, cuMemcpy2D and cuMemcpy3D.
+// Copies of rows and slices, cuMemcpy2D and cuMemcpy3D, and of all that has an array at one end.
 #include <algorithm>
 #include <cstring>
 
@@ -12,16 +12,26 @@ namespace {
 constexpr uint32_t kSourceStaged = 1;  // bits of wireCopyBox's `staged`
 constexpr uint32_t kTargetStaged = 2;
 
+constexpr uint32_t kFromArray = 1;  // bits of wireCopyArray's `arrays`
+constexpr uint32_t kToArray = 2;
+
 uint64_t Reach(const BoxSide& side, const Box& box) {
   return (box.depth - 1) * side.slice + (box.height - 1) * side.pitch + box.width;
 }
 
 bool Dense(const BoxSide& side, const Box& box) {
-  return (box.height == 1 || side.pitch == box.width) &&
+  return !side.in_array && (box.height == 1 || side.pitch == box.width) &&
          (box.depth == 1 || side.slice == box.width * box.height);
 }
 
 CUresult PostBox(const Caller& caller, const Box& box, Handle stream, uint32_t staged) {
+  if (box.dst.in_array || box.src.in_array) {
+    const wire::wireCopyArrayArgs args(
+        box.dst.address, box.dst.pitch, box.dst.slice, box.dst.x, box.dst.y, box.dst.z, box.src.address,
+        box.src.pitch, box.src.slice, box.src.x, box.src.y, box.src.z, box.width, box.height, box.depth,
+        stream, staged, (box.src.in_array ? kFromArray : 0) | (box.dst.in_array ? kToArray : 0));
+    return caller.session->submission().Post(Op::wireCopyArray, caller.number, args);
+  }
   const wire::wireCopyBoxArgs args(box.dst.address, box.dst.pitch, box.dst.slice, box.src.address,
                                    box.src.pitch, box.src.slice, box.width, box.height, box.depth, stream,
                                    staged);
@@ -30,6 +40,18 @@ CUresult PostBox(const Caller& caller, const Box& box, Handle stream, uint32_t s
 
 uint64_t RowAt(const BoxSide& side, uint64_t y, uint64_t z) {
   return side.address + z * side.slice + y * side.pitch;
+}
+
+/// The side of the part of a box that begins `x` bytes into row y of slice z.
+BoxSide Beyond(BoxSide side, uint64_t x, uint64_t y, uint64_t z) {
+  if (side.in_array) {
+    side.x += x;
+    side.y += y;
+    side.z += z;
+  } else {
+    side.address = RowAt(side, y, z) + x;
+  }
+  return side;
 }
 
 /// How the rows of a box are cut into pieces that fit a staging block: runs of rows of one slice.
@@ -54,11 +76,13 @@ CUresult StageBox(const Caller& caller, const Box& box, bool in, Handle stream) 
   // The device's side of a piece, and the rows lying densely in a block on the other.
   auto post = [&](uint64_t piece, uint64_t offset) {
     const Cut::Piece p = cut.At(piece, box);
-    const BoxSide block{offset, box.width, 0};
+    BoxSide block;
+    block.address = offset;
+    block.pitch = box.width;
     Box part{box.dst, box.src, box.width, p.rows, 1};
     (in ? part.src : part.dst) = block;
     BoxSide& device = in ? part.dst : part.src;
-    device.address = RowAt(device, p.y, p.z);
+    device = Beyond(device, 0, p.y, p.z);
     device.slice = 0;
     return PostBox(caller, part, stream, in ? kSourceStaged : kTargetStaged);
   };
@@ -80,8 +104,20 @@ CUresult StageBox(const Caller& caller, const Box& box, bool in, Handle stream) 
   });
 }
 
-/// A row that no block can hold goes by itself.
+/// A row that no block can hold goes by itself, and one of an array in pieces.
 CUresult CopyRows(const Caller& caller, const Box& box, CopyOrder order) {
+  if (box.dst.in_array || box.src.in_array) {
+    constexpr uint64_t kTexels = 16;  // a multiple of every texel's bytes
+    const uint64_t most = caller.session->staging().block_bytes() / kTexels * kTexels;
+    for (uint64_t z = 0; z < box.depth; ++z)
+      for (uint64_t y = 0; y < box.height; ++y)
+        for (uint64_t x = 0; x < box.width; x += most) {
+          const Box piece{Beyond(box.dst, x, y, z), Beyond(box.src, x, y, z), std::min(most, box.width - x),
+                          1, 1};
+          if (CUresult r = CopyBox(caller, piece, order)) return r;
+        }
+    return CUDA_SUCCESS;
+  }
   for (uint64_t z = 0; z < box.depth; ++z)
     for (uint64_t y = 0; y < box.height; ++y) {
       const CUresult r = CopyBytes(caller, RowAt(box.dst, y, z), box.dst.says, RowAt(box.src, y, z),
@@ -100,8 +136,11 @@ CUresult CopyBox(const Caller& caller, const Box& box, CopyOrder order) {
                      box.width * box.height * box.depth, order);
   Session& session = *caller.session;
   if (CUresult r = session.submission().TakeDeferred()) return r;
-  const Place to = PlaceOf(session, box.dst.address, Reach(box.dst, box));
-  const Place from = PlaceOf(session, box.src.address, Reach(box.src, box));
+  auto place = [&](const BoxSide& side) {
+    return side.in_array ? Place::kDevice : PlaceOf(session, side.address, Reach(side, box));
+  };
+  const Place to = place(box.dst);
+  const Place from = place(box.src);
   if (CUresult r = CheckPlace(to, box.dst.says)) return r;
   if (CUresult r = CheckPlace(from, box.src.says)) return r;
 
@@ -115,7 +154,8 @@ CUresult CopyBox(const Caller& caller, const Box& box, CopyOrder order) {
     return CUDA_SUCCESS;
   }
   auto known = [&](Place place, const BoxSide& side) {
-    return place != Place::kDevice || session.allocations.Holds(side.address, Reach(side, box));
+    return place != Place::kDevice || side.in_array ||
+           session.allocations.Holds(side.address, Reach(side, box));
   };
   if (pageable && box.width > session.staging().block_bytes()) return CopyRows(caller, box, order);
   if (pageable) {
@@ -136,12 +176,27 @@ struct Given {
   CUmemorytype type;
   const void* host;
   CUdeviceptr device;
+  CUarray array;
   uint64_t pitch;
   uint64_t rows_of_slice;  // 0 in two dimensions
   uint64_t x, y, z;
 };
 
-CUresult ReadSide(const Given& given, const Box& box, BoxSide* out) {
+CUresult ReadArray(const Caller& caller, const Given& given, const Box& box, BoxSide* out) {
+  const Handle h = reinterpret_cast<Handle>(given.array);
+  const auto array = caller.session->arrays.Find(h, false);
+  if (!array) return CUDA_ERROR_INVALID_HANDLE;
+  out->address = h;
+  out->in_array = true;
+  out->says = Says::kDevice;
+  out->x = given.x;
+  out->y = given.y;
+  out->z = given.z;
+  return CheckArrayBox(array->layout, array->level, given.x, given.y, given.z, box.width, box.height,
+                       box.depth);
+}
+
+CUresult ReadSide(const Caller& caller, const Given& given, const Box& box, BoxSide* out) {
   switch (given.type) {
     case CU_MEMORYTYPE_HOST:
       out->address = reinterpret_cast<uint64_t>(given.host);
@@ -156,7 +211,7 @@ CUresult ReadSide(const Given& given, const Box& box, BoxSide* out) {
       out->says = Says::kNothing;
       break;
     case CU_MEMORYTYPE_ARRAY:
-      return CUDA_ERROR_NOT_SUPPORTED;
+      return ReadArray(caller, given, box, out);
     default:
       return CUDA_ERROR_INVALID_VALUE;
   }
@@ -189,12 +244,12 @@ CUresult Copy(const CUDA_MEMCPY3D& c, CUstream stream, bool waits) {
   box.height = c.Height;
   box.depth = c.Depth;
   if (box.width == 0 || box.height == 0 || box.depth == 0) return CUDA_SUCCESS;
-  const Given dst{c.dstMemoryType, c.dstHost,     c.dstDevice, c.dstPitch,
+  const Given dst{c.dstMemoryType, c.dstHost,     c.dstDevice, c.dstArray, c.dstPitch,
                   c.dstHeight,     c.dstXInBytes, c.dstY,      c.dstZ};
-  const Given src{c.srcMemoryType, c.srcHost,     c.srcDevice, c.srcPitch,
+  const Given src{c.srcMemoryType, c.srcHost,     c.srcDevice, c.srcArray, c.srcPitch,
                   c.srcHeight,     c.srcXInBytes, c.srcY,      c.srcZ};
-  if (CUresult r = ReadSide(dst, box, &box.dst)) return r;
-  if (CUresult r = ReadSide(src, box, &box.src)) return r;
+  if (CUresult r = ReadSide(caller, dst, box, &box.dst)) return r;
+  if (CUresult r = ReadSide(caller, src, box, &box.src)) return r;
   return CopyBox(caller, box, {h, waits});
 }
 
@@ -220,6 +275,64 @@ CUDA_MEMCPY3D InThree(const CUDA_MEMCPY2D& c) {
   return out;
 }
 
+/// One end of a copy of a run of bytes: linear memory, or an array, whose bytes count row after row.
+struct RunEnd {
+  CUarray array;
+  uint64_t at;  // address, or bytes from the array's beginning
+  Says says;
+};
+
+CUresult CopyRun(RunEnd to, RunEnd from, uint64_t bytes, CUstream stream, bool waits) {
+  Caller caller;
+  if (CUresult r = EnterContext(&caller)) return r;
+  Handle h;
+  if (CUresult r = ResolveStream(caller, stream, &h)) return r;
+  /// The bytes of a row, where the end is an array; 0 where it is none.
+  auto row_of = [&](const RunEnd& end, uint64_t* row) -> CUresult {
+    *row = 0;
+    if (end.says != Says::kNothing) return CUDA_SUCCESS;
+    const auto array = caller.session->arrays.Find(reinterpret_cast<Handle>(end.array), false);
+    if (!array) return CUDA_ERROR_INVALID_HANDLE;
+    const ArrayLevel level = array->layout.Level(array->level);
+    *row = uint64_t{level.width} * array->layout.format.bytes();
+    const uint64_t room = *row * level.height;
+    const bool flat = array->layout.layers == 1 && !array->layout.depth;
+    const uint64_t texel = array->layout.format.bytes();
+    return flat && end.at <= room && bytes <= room - end.at && end.at % texel == 0 && bytes % texel == 0
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+  };
+  uint64_t to_row, from_row;
+  if (CUresult r = row_of(to, &to_row)) return r;
+  if (CUresult r = row_of(from, &from_row)) return r;
+  for (uint64_t done = 0; done < bytes;) {
+    Box box;
+    box.width = bytes - done;
+    box.height = box.depth = 1;
+    auto side = [&](const RunEnd& end, uint64_t row) {
+      BoxSide out;
+      out.says = row ? Says::kDevice : end.says;
+      out.in_array = row != 0;
+      out.address = row ? reinterpret_cast<Handle>(end.array) : end.at + done;
+      if (row) {
+        out.x = (end.at + done) % row;
+        out.y = (end.at + done) / row;
+        box.width = std::min(box.width, row - out.x);
+      }
+      return out;
+    };
+    box.dst = side(to, to_row);
+    box.src = side(from, from_row);
+    if (CUresult r = CopyBox(caller, box, {h, waits})) return r;
+    done += box.width;
+  }
+  return CUDA_SUCCESS;
+}
+
+RunEnd InArray(CUarray array, size_t offset) { return {array, offset, Says::kNothing}; }
+RunEnd OnHost(const void* p) { return {nullptr, reinterpret_cast<uint64_t>(p), Says::kHost}; }
+RunEnd OnDevice(CUdeviceptr p) { return {nullptr, p, Says::kDevice}; }
+
 }  // namespace
 }  // namespace cuplex::client
 
@@ -243,6 +356,31 @@ CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* c) { return cuMemcpy2D_v2(c
 
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* c, CUstream hStream) {
   return c ? Copy(InThree(*c), hStream, false) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemcpyAtoH_v2(void* dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
+  return CopyRun(OnHost(dstHost), InArray(srcArray, srcOffset), ByteCount, nullptr, true);
+}
+CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void* srcHost, size_t ByteCount) {
+  return CopyRun(InArray(dstArray, dstOffset), OnHost(srcHost), ByteCount, nullptr, true);
+}
+CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
+  return CopyRun(OnDevice(dstDevice), InArray(srcArray, srcOffset), ByteCount, nullptr, true);
+}
+CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount) {
+  return CopyRun(InArray(dstArray, dstOffset), OnDevice(srcDevice), ByteCount, nullptr, true);
+}
+CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset,
+                         size_t ByteCount) {
+  return CopyRun(InArray(dstArray, dstOffset), InArray(srcArray, srcOffset), ByteCount, nullptr, true);
+}
+CUresult cuMemcpyAtoHAsync_v2(void* dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount,
+                              CUstream hStream) {
+  return CopyRun(OnHost(dstHost), InArray(srcArray, srcOffset), ByteCount, hStream, false);
+}
+CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void* srcHost, size_t ByteCount,
+                              CUstream hStream) {
+  return CopyRun(InArray(dstArray, dstOffset), OnHost(srcHost), ByteCount, hStream, false);
 }
 
 }  // extern "C"

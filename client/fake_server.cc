@@ -191,6 +191,13 @@ Outcome FakeServer::cuEventDestroy_v2(const CallFrame&, const wire::cuEventDestr
 Outcome FakeServer::cuEventRecord(const CallFrame&, const wire::cuEventRecordArgs&) { return CUDA_SUCCESS; }
 Outcome FakeServer::cuEventQuery(const CallFrame&, const wire::cuEventQueryArgs&, wire::cuEventQueryReply*) { return CUDA_SUCCESS; }
 Outcome FakeServer::cuEventSynchronize(const CallFrame&, const wire::cuEventSynchronizeArgs&, wire::cuEventSynchronizeReply*) { return CUDA_SUCCESS; }
+Outcome FakeServer::wireArrayCreate(const CallFrame&, const wire::wireArrayCreateArgs&, wire::wireArrayCreateReply*) { return CUDA_SUCCESS; }
+Outcome FakeServer::wireArrayDestroy(const CallFrame&, const wire::wireArrayDestroyArgs&) { return CUDA_SUCCESS; }
+Outcome FakeServer::wireArrayLevel(const CallFrame&, const wire::wireArrayLevelArgs&, wire::wireArrayLevelReply*) { return CUDA_SUCCESS; }
+Outcome FakeServer::wireCopyArray(const CallFrame&, const wire::wireCopyArrayArgs&) { return CUDA_SUCCESS; }
+Outcome FakeServer::wireTextureCreate(const CallFrame&, const wire::wireTextureCreateArgs&, std::span<const std::byte>, wire::wireTextureCreateReply*) { return CUDA_SUCCESS; }
+Outcome FakeServer::wireTextureDestroy(const CallFrame&, const wire::wireTextureDestroyArgs&) { return CUDA_SUCCESS; }
+Outcome FakeServer::wireReferenceBind(const CallFrame&, const wire::wireReferenceBindArgs&, std::span<const std::byte>, wire::wireReferenceBindReply*) { return CUDA_SUCCESS; }
 // clang-format on
 
 Outcome FakeServer::cuCtxSynchronize(const CallFrame&, const wire::cuCtxSynchronizeArgs&,

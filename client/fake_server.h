@@ -121,6 +121,13 @@ class FakeServer final : public CallHandler {
   Outcome cuEventQuery(const CallFrame&, const wire::cuEventQueryArgs&, wire::cuEventQueryReply*) override;
   Outcome cuEventSynchronize(const CallFrame&, const wire::cuEventSynchronizeArgs&, wire::cuEventSynchronizeReply*) override;
   Outcome cuEventElapsedTime_v2(const CallFrame&, const wire::cuEventElapsedTime_v2Args&, wire::cuEventElapsedTime_v2Reply*) override;
+  Outcome wireArrayCreate(const CallFrame&, const wire::wireArrayCreateArgs&, wire::wireArrayCreateReply*) override;
+  Outcome wireArrayDestroy(const CallFrame&, const wire::wireArrayDestroyArgs&) override;
+  Outcome wireArrayLevel(const CallFrame&, const wire::wireArrayLevelArgs&, wire::wireArrayLevelReply*) override;
+  Outcome wireCopyArray(const CallFrame&, const wire::wireCopyArrayArgs&) override;
+  Outcome wireTextureCreate(const CallFrame&, const wire::wireTextureCreateArgs&, std::span<const std::byte>, wire::wireTextureCreateReply*) override;
+  Outcome wireTextureDestroy(const CallFrame&, const wire::wireTextureDestroyArgs&) override;
+  Outcome wireReferenceBind(const CallFrame&, const wire::wireReferenceBindArgs&, std::span<const std::byte>, wire::wireReferenceBindReply*) override;
   Outcome wireLaunch(const CallFrame&, const wire::wireLaunchArgs&, std::span<const std::byte>) override;
   // clang-format on
 

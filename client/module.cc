@@ -60,6 +60,7 @@ CUresult ModuleTable::Unload(Session& session, Handle module) {
   // Only now may the handles be given out again.
   session.functions.ForgetModule(module);
   session.allocations.ForgetModule(module);
+  session.references.ForgetModule(module);
   source_.Return(module);
   return r;
 }

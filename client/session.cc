@@ -157,6 +157,9 @@ void Session::ForgetContext(uint32_t number) {
   modules.Forget(number);
   functions.Forget(number);
   allocations.Forget(number);
+  arrays.Forget(number);
+  textures.Forget(number);
+  references.Forget(number);
 }
 
 void Session::LeaveToParent() {

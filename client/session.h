@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "client/allocation.h"
+#include "client/array.h"
 #include "client/context.h"
 #include "client/event.h"
 #include "client/function.h"
@@ -27,6 +28,7 @@
 #include "client/staging_area.h"
 #include "client/stream.h"
 #include "client/submission.h"
+#include "client/texture_reference.h"
 #include "protocol/segment.h"
 
 namespace cuplex::client {
@@ -70,6 +72,9 @@ class Session {
   FunctionTable functions;
   LibraryTable libraries;
   AllocationTable allocations;
+  ArrayTable arrays;
+  TextureTable textures;
+  ReferenceTable references;
   MemoryPools pools;
   HostFunctions host_functions;
 

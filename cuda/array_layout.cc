@@ -127,4 +127,33 @@ CUresult LayOutArray(const CUDA_ARRAY3D_DESCRIPTOR& a, unsigned levels, ArrayLay
   return CUDA_SUCCESS;
 }
 
+CUresult CheckArrayBox(const ArrayLayout& layout, unsigned level, uint64_t x, uint64_t y, uint64_t z,
+                       uint64_t width, uint64_t height, uint64_t depth) {
+  const ArrayLevel at = layout.Level(level);
+  const uint64_t texel = layout.format.bytes(), row = at.width * texel;
+  const uint64_t planes = layout.depth ? at.depth : layout.layers;
+  const bool inside = x <= row && width <= row - x && y <= at.height && height <= at.height - y &&
+                      z <= planes && depth <= planes - z;
+  return inside && x % texel == 0 && width % texel == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUDA_ARRAY3D_DESCRIPTOR InThreeDimensions(const CUDA_ARRAY_DESCRIPTOR& descriptor) {
+  CUDA_ARRAY3D_DESCRIPTOR out = {};
+  out.Width = descriptor.Width;
+  out.Height = descriptor.Height;
+  out.Format = descriptor.Format;
+  out.NumChannels = descriptor.NumChannels;
+  return out;
+}
+
+CUDA_ARRAY3D_DESCRIPTOR AtLevel(const CUDA_ARRAY3D_DESCRIPTOR& whole, const ArrayLayout& layout,
+                                unsigned level) {
+  CUDA_ARRAY3D_DESCRIPTOR out = whole;
+  const ArrayLevel at = layout.Level(level);
+  out.Width = at.width;
+  if (layout.height) out.Height = at.height;
+  if (layout.depth) out.Depth = at.depth;
+  return out;
+}
+
 }  // namespace cuplex

@@ -75,4 +75,15 @@ struct ArrayLayout {
 /// (compressed and video formats, depth, sparse and deferred arrays).
 CUresult LayOutArray(const CUDA_ARRAY3D_DESCRIPTOR& wanted, unsigned levels, ArrayLayout* layout);
 
+/// Whether a box of `width` bytes, `height` rows and `depth` planes at (x bytes, y, z) lies in a level, in
+/// whole texels; CUDA_ERROR_INVALID_VALUE where it does not.
+CUresult CheckArrayBox(const ArrayLayout& layout, unsigned level, uint64_t x, uint64_t y, uint64_t z,
+                       uint64_t width, uint64_t height, uint64_t depth);
+
+/// What the calls for arrays of one and two dimensions ask for, as the others have it.
+CUDA_ARRAY3D_DESCRIPTOR InThreeDimensions(const CUDA_ARRAY_DESCRIPTOR& descriptor);
+/// The descriptor of one level.
+CUDA_ARRAY3D_DESCRIPTOR AtLevel(const CUDA_ARRAY3D_DESCRIPTOR& whole, const ArrayLayout& layout,
+                                unsigned level);
+
 }  // namespace cuplex

@@ -234,6 +234,22 @@ CUresult Context::RunCopy(Lane& lane, Operation& operation) {
   };
   side(from_block, src, box.srcMemoryType, box.srcHost, box.srcDevice);
   side(to_block, dst, box.dstMemoryType, box.dstHost, box.dstDevice);
+  if (c.from.array) {
+    box.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    box.srcDevice = 0;
+    box.srcArray = c.from.array;
+    box.srcXInBytes = c.from.x;
+    box.srcY = c.from.y;
+    box.srcZ = c.from.z;
+  }
+  if (c.to.array) {
+    box.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    box.dstDevice = 0;
+    box.dstArray = c.to.array;
+    box.dstXInBytes = c.to.x;
+    box.dstY = c.to.y;
+    box.dstZ = c.to.z;
+  }
   box.srcPitch = c.src_pitch;
   box.srcHeight = c.src_pitch ? c.src_slice / c.src_pitch : 0;
   box.dstPitch = c.dst_pitch;

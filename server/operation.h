@@ -36,11 +36,17 @@ struct Operation {
     bool cooperative;
     size_t parameter_bytes;
   };
+  /// An end of a copy that is an array, and where in it; x in bytes.
+  struct InArray {
+    CUarray array;
+    uint64_t x, y, z;
+  };
   struct Copy {
     uint64_t dst, src, bytes;
     uint64_t dst_pitch, dst_slice, src_pitch, src_slice, height, depth;  // of a box; bytes is its width
     uint32_t source_block, target_block;                                 // staging blocks, or kNoBlock
     uint8_t direction;                                                   // metrics::Direction
+    InArray from, to;                                                    // kCopyBox; null without
   };
   struct Fill {
     uint64_t dst, pitch, width, height;

@@ -194,12 +194,15 @@ uint64_t Session::memory_used() const {
   for (const auto& [number, own] : contexts_) sum += own.limit_charge[0] + own.limit_charge[1];
   const_cast<HandleTable<std::unique_ptr<OwnModule>>&>(modules_).ForEach(
       [&](uint64_t, std::unique_ptr<OwnModule>& module) { sum += module->charged; });
+  const_cast<HandleTable<std::unique_ptr<OwnArray>>&>(arrays_).ForEach(
+      [&](uint64_t, std::unique_ptr<OwnArray>& array) { sum += array->charged; });
   return sum;
 }
 
 bool Session::Empty() const {
   return contexts_.empty() && memory_.size() == 0 && chunks_.empty() && streams_.size() == 0 &&
-         events_.size() == 0 && modules_.size() == 0 && functions_.size() == 0 && jobs_ == 0 && frees_ == 0;
+         events_.size() == 0 && modules_.size() == 0 && functions_.size() == 0 && arrays_.size() == 0 &&
+         textures_.empty() && jobs_ == 0 && frees_ == 0;
 }
 
 // ------------------------------------------------------------------------------------------- jobs and ends
@@ -327,6 +330,13 @@ void Session::DestroyContexts(std::vector<uint32_t> numbers, std::function<void(
     contexts_.at(module.context).context->holding().Refund(module.charged);
     modules_.Erase(h);
   }
+  collect(arrays_);
+  for (uint64_t h : handles) {
+    OwnArray& array = **arrays_.Find(h);
+    contexts_.at(array.context).context->holding().Refund(array.charged);
+    arrays_.Erase(h);
+  }
+  std::erase_if(textures_, [&](const auto& texture) { return ends(std::get<0>(texture)); });
   for (uint32_t number : numbers) {
     OwnContext& own = contexts_.at(number);
     estate->contexts.push_back(own.context->driver());

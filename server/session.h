@@ -15,17 +15,21 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "cuda/array_layout.h"
 #include "protocol/call_handler.h"
 #include "protocol/handle.h"
 #include "protocol/ring.h"
 #include "protocol/segment.h"
 #include "protocol/session_socket.h"
 #include "protocol/slot.h"
+#include "protocol/texture_request.h"
 #include "server/context.h"
 #include "server/house.h"
 #include "server/memory.h"
@@ -39,6 +43,8 @@ inline constexpr size_t kMostEvents = 65536;
 inline constexpr size_t kMostModules = 4096;
 inline constexpr size_t kMostFunctions = 65536;
 inline constexpr size_t kMostAllocations = 1 << 20;
+inline constexpr size_t kMostArrays = 65536;
+inline constexpr size_t kMostTextures = 32768;
 /// Operations not given to the driver at which its ring is left alone for a while, and, where it must be read
 /// because a host function is out, at which further ones are refused.
 inline constexpr size_t kManyQueued = 4096;
@@ -131,6 +137,15 @@ class Session final : public CallHandler, public ContextOwner {
   REPLYING(cuEventSynchronize);
   REPLYING(cuEventElapsedTime_v2);
   CALL(wireLaunch, std::span<const std::byte> parameters);
+  REPLYING(wireArrayCreate);
+  CALL(wireArrayDestroy);
+  REPLYING(wireArrayLevel);
+  CALL(wireCopyArray);
+  Outcome wireTextureCreate(const CallFrame& frame, const wire::wireTextureCreateArgs& args,
+                            std::span<const std::byte> request, wire::wireTextureCreateReply* reply) override;
+  CALL(wireTextureDestroy);
+  Outcome wireReferenceBind(const CallFrame& frame, const wire::wireReferenceBindArgs& args,
+                            std::span<const std::byte> request, wire::wireReferenceBindReply* reply) override;
 #undef REPLYING
 #undef CALL
 
@@ -160,6 +175,16 @@ class Session final : public CallHandler, public ContextOwner {
     std::vector<CUfunction> functions;
     std::vector<uint64_t> found;    // in functions_
     std::vector<uint64_t> globals;  // in memory_
+  };
+  struct OwnArray {
+    CUarray handle = nullptr;  // of a mipmapped one the other
+    CUmipmappedArray mipmapped_handle = nullptr;
+    bool mipmapped = false;
+    uint32_t context = 0;
+    uint64_t charged = 0;
+    ArrayLayout layout;            // not of a level
+    uint64_t level_of = 0;         // the mipmapped array that a level is of
+    std::vector<uint64_t> levels;  // that have a handle
   };
   struct OwnFunction {
     std::unique_ptr<Function> function;
@@ -199,6 +224,10 @@ class Session final : public CallHandler, public ContextOwner {
   void ReturnPiece(Holding& holding, const Piece& piece, bool returned);
   void FreeDone();
   CUresult Dispose(uint64_t address, VirtualStream* stream);
+  /// Bytes from the first to behind the last of a box; nullopt where that passes 2^63 or a pitch is below its
+  /// row.
+  static std::optional<uint64_t> CopyExtent(uint64_t width, uint64_t height, uint64_t depth, uint64_t pitch,
+                                            uint64_t slice);
   bool CheckCopy(Operation::Copy& copy, uint32_t staged, uint64_t dst_bytes, uint64_t src_bytes);
   CUresult GiveCopy(const CallFrame& frame, OperationKind kind, const Operation::Copy& copy, uint64_t handle,
                     bool good);
@@ -215,6 +244,14 @@ class Session final : public CallHandler, public ContextOwner {
                   ImageStore::Image image, std::optional<uint64_t> known);
   void AnswerModule(uint32_t slot, CUresult code, uint32_t functions, std::string text, uint32_t text_bytes);
   void UnloadJob(uint32_t number, CUmodule handle, uint64_t charged, Holding& holding);
+
+  // ------------------------------------------------------------------------- arrays, textures, surfaces
+  void MakeArray(uint32_t slot, uint64_t handle, const CUDA_ARRAY3D_DESCRIPTOR& wanted, OwnArray array);
+  void DestroyArrayJob(const OwnArray& array, Holding& holding);
+  /// The driver's array, where it is one of that context; not of a mipmapped one.
+  CUarray FindArray(uint64_t handle, const Context* context);
+  /// The driver's descriptor of what a request names, all of it the client's own.
+  CUresult ResourceOf(const TextureRequest& request, uint32_t context, CUDA_RESOURCE_DESC* out);
 
   House& house_;
   Tenant& tenant_;
@@ -233,6 +270,8 @@ class Session final : public CallHandler, public ContextOwner {
   HandleTable<OwnEvent> events_;
   HandleTable<std::unique_ptr<OwnModule>> modules_;
   HandleTable<OwnFunction> functions_;
+  HandleTable<std::unique_ptr<OwnArray>> arrays_;
+  std::set<std::tuple<uint32_t, bool, uint64_t>> textures_;  // context, surface, the driver's handle
   ImageUploads uploads_;
 
   int jobs_ = 0;          // posted and not done

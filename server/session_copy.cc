@@ -9,10 +9,10 @@ namespace {
 constexpr uint32_t kStagedSource = 1, kStagedTarget = 2;
 constexpr uint64_t kMostRows = uint64_t{1} << 32;
 
-/// Bytes from the first to behind the last of a box; nullopt where that passes 2^63 or a pitch is below its
-/// row.
-std::optional<uint64_t> Extent(uint64_t width, uint64_t height, uint64_t depth, uint64_t pitch,
-                               uint64_t slice) {
+}  // namespace
+
+std::optional<uint64_t> Session::CopyExtent(uint64_t width, uint64_t height, uint64_t depth, uint64_t pitch,
+                                            uint64_t slice) {
   if (width == 0 || height == 0 || depth == 0) return 0;
   if (width >> 48 || height >= kMostRows || depth >= kMostRows || pitch >> 48 || slice >> 60)
     return std::nullopt;
@@ -23,8 +23,6 @@ std::optional<uint64_t> Extent(uint64_t width, uint64_t height, uint64_t depth, 
   if (last >> 63) return std::nullopt;
   return static_cast<uint64_t>(last);
 }
-
-}  // namespace
 
 bool Session::CheckCopy(Operation::Copy& copy, uint32_t staged, uint64_t dst_bytes, uint64_t src_bytes) {
   const SegmentGeometry& geometry = segment_.geometry();
@@ -48,15 +46,16 @@ bool Session::CheckCopy(Operation::Copy& copy, uint32_t staged, uint64_t dst_byt
     fits &= block(copy.dst, dst_bytes, &index);
     copy.target_block = index;
   }
-  const Allocation* from = from_host ? nullptr : memory_.Around(copy.src, src_bytes);
-  const bool from_device = from && !from->on_host();
-  const Allocation* to = to_host ? nullptr : memory_.Around(copy.dst, dst_bytes);
-  const bool to_device = to && !to->on_host();
+  const bool from_array = copy.from.array, to_array = copy.to.array;
+  const Allocation* from = from_host || from_array ? nullptr : memory_.Around(copy.src, src_bytes);
+  const bool from_device = from_array || (from && !from->on_host());
+  const Allocation* to = to_host || to_array ? nullptr : memory_.Around(copy.dst, dst_bytes);
+  const bool to_device = to_array || (to && !to->on_host());
   const auto direction = !to_device    ? metrics::Direction::kDeviceToHost
                          : from_device ? metrics::Direction::kDeviceToDevice
                                        : metrics::Direction::kHostToDevice;
   copy.direction = static_cast<uint8_t>(direction);
-  return fits && (from_host || from) && (to_host || to);
+  return fits && (from_host || from_array || from) && (to_host || to_array || to);
 }
 
 Outcome Session::wireCopy(const CallFrame& frame, const wire::wireCopyArgs& args) {
@@ -80,8 +79,8 @@ Outcome Session::wireCopyBox(const CallFrame& frame, const wire::wireCopyBoxArgs
   copy.bytes = args.width();
   copy.height = args.height();
   copy.depth = args.depth();
-  auto to = Extent(copy.bytes, copy.height, copy.depth, copy.dst_pitch, copy.dst_slice);
-  auto from = Extent(copy.bytes, copy.height, copy.depth, copy.src_pitch, copy.src_slice);
+  auto to = CopyExtent(copy.bytes, copy.height, copy.depth, copy.dst_pitch, copy.dst_slice);
+  auto from = CopyExtent(copy.bytes, copy.height, copy.depth, copy.src_pitch, copy.src_slice);
   const bool good = CheckCopy(copy, args.staged(), to.value_or(0), from.value_or(0)) && to && from;
   return GiveCopy(frame, OperationKind::kCopyBox, copy, args.stream(), good);
 }
@@ -115,7 +114,7 @@ Outcome Session::wireFill(const CallFrame& frame, const wire::wireFillArgs& args
   if (args.width() == 0 || args.height() == 0) return CUDA_SUCCESS;
   auto bytes = element == 1 || element == 2 || element == 4 ? std::optional(element) : std::nullopt;
   auto extent = bytes && !(args.width() >> 44)
-                    ? Extent(args.width() * element, args.height(), 1, args.pitch(), 0)
+                    ? CopyExtent(args.width() * element, args.height(), 1, args.pitch(), 0)
                     : std::nullopt;
   if (!extent || !memory_.Around(args.dst(), *extent) || args.dst() % element != 0 ||
       (args.height() > 1 && args.pitch() % element != 0))

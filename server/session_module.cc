@@ -197,8 +197,10 @@ Outcome Session::wireModuleUnload(const CallFrame&, const wire::wireModuleUnload
   Holding& holding = contexts_.at(gone->context).context->holding();
   ++frees_;
   contexts_.at(gone->context).context->WhenAllDone([this, gone, functions, &holding](CUresult code) {
-    if (code == CUDA_ERROR_CONTEXT_IS_DESTROYED)
-      return holding.Refund(gone->charged);  // it goes with its context
+    if (code == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
+      holding.Refund(gone->charged);  // it goes with its context
+      return FreeDone();
+    }
     UnloadJob(gone->context, gone->handle, gone->charged, holding);
   });
   return CUDA_SUCCESS;

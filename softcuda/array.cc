@@ -19,17 +19,6 @@ CUresult TakeMemory(Context& context, const ArrayLayout& layout, uintptr_t* memo
   return context.driver.memory.Allocate(std::move(want), memory);
 }
 
-/// The descriptor of one level.
-CUDA_ARRAY3D_DESCRIPTOR AtLevel(const CUDA_ARRAY3D_DESCRIPTOR& whole, const ArrayLayout& layout,
-                                unsigned level) {
-  CUDA_ARRAY3D_DESCRIPTOR out = whole;
-  const ArrayLevel at = layout.Level(level);
-  out.Width = at.width;
-  if (layout.height) out.Height = at.height;
-  if (layout.depth) out.Depth = at.depth;
-  return out;
-}
-
 CUresult Gone() { return CUDA_ERROR_CONTEXT_IS_DESTROYED; }
 
 }  // namespace
@@ -118,18 +107,8 @@ CUresult DestroyMipmappedArray(Context& current, CUmipmappedArray handle) {
 }
 
 CUresult PlaceInArray(const Array& array, size_t x, size_t y, size_t z, Box box, BoxAt* out) {
-  const Box whole = array.extent();
-  const size_t texel = array.layout.format.bytes();
-  // Where an array has layers and no rows, copies count its layers as rows or as planes.
-  if (whole.height == 1 && z == 0 && box.depth <= 1 && whole.depth > 1 && (y > 0 || box.height > 1)) {
-    if (y > whole.depth || box.height > whole.depth - y) return CUDA_ERROR_INVALID_VALUE;
-    if (x > whole.width || box.width > whole.width - x) return CUDA_ERROR_INVALID_VALUE;
-    *out = {array.base + y * array.at.plane_pitch + x, array.at.plane_pitch, 0};
-    return CUDA_SUCCESS;
-  }
-  if (x % texel || box.width % texel || x > whole.width || box.width > whole.width - x || y > whole.height ||
-      box.height > whole.height - y || z > whole.depth || box.depth > whole.depth - z) {
-    return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult wrong = CheckArrayBox(array.layout, array.level, x, y, z, box.width, box.height, box.depth)) {
+    return wrong;
   }
   *out = {array.base + z * array.at.plane_pitch + y * array.at.row_pitch + x, array.at.row_pitch,
           array.at.plane_pitch};

@@ -23,6 +23,7 @@ class Array {
       : context(context),
         descriptor(descriptor),
         layout(layout),
+        level(level),
         at(layout.Level(level)),
         base(memory + at.offset),
         memory(memory),
@@ -31,6 +32,7 @@ class Array {
   Context& context;                          // as long as the handle lives
   const CUDA_ARRAY3D_DESCRIPTOR descriptor;  // of this level
   const ArrayLayout layout;                  // of the whole
+  const unsigned level;
   const ArrayLevel at;
   const uintptr_t base;    // of the level
   const uintptr_t memory;  // the block

@@ -202,6 +202,7 @@ void Context::Die() {
     for (auto& module : modules) {
       for (auto& function : module->functions) HandleTable<Function>::Retire(function.get());
       HandleTable<LoadedModule>::Retire(module.get());
+      module->RetireReferences(false);
     }
     for (auto& stream : streams_) HandleTable<Stream>::Retire(stream.get());
     for (auto& array : arrays) HandleTable<Array>::Retire(array.get());

@@ -21,6 +21,7 @@
 #include "softcuda/module.h"
 #include "softcuda/pool.h"
 #include "softcuda/settings.h"
+#include "softcuda/texture_reference.h"
 #include "softcuda/window.h"
 
 namespace cuplex::softcuda {
@@ -44,6 +45,7 @@ class Driver {
   HandleTable<Physical> physicals;
   HandleTable<Array> arrays;
   HandleTable<MipmappedArray> mipmapped_arrays;
+  HandleTable<TextureReference> texture_references;
 
   MemoryMap memory;
   std::vector<std::unique_ptr<Device>> devices;

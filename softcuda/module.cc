@@ -110,6 +110,30 @@ Function* LoadedModule::Find(std::string_view name) const {
   return it == by_name.end() ? nullptr : it->second;
 }
 
+CUresult LoadedModule::ReferenceTo(std::string_view name, bool surface, Ref<TextureReference>* found) {
+  std::lock_guard guard(references_lock_);
+  auto known = references_.find(name);
+  if (known == references_.end()) {
+    auto variable = variables.find(name);
+    if (variable == variables.end()) return CUDA_ERROR_NOT_FOUND;
+    Ref<TextureReference> made =
+        context.driver.texture_references.Make(&context, context, variable->second.address, surface);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    known = references_.emplace(std::string(name), std::move(made)).first;
+  }
+  *found = known->second;
+  return CUDA_SUCCESS;
+}
+
+void LoadedModule::RetireReferences(bool unbind) {
+  std::lock_guard guard(references_lock_);
+  for (auto& [name, reference] : references_) {
+    HandleTable<TextureReference>::Retire(reference.get());
+    if (unbind) reference->Unbind();
+  }
+  references_.clear();
+}
+
 namespace {
 
 Error Refused(CUresult code, std::string sentence) {
@@ -193,6 +217,7 @@ bool Unload(Context& context, const Ref<LoadedModule>& module) {
     std::erase_if(context.modules, [&](const Ref<LoadedModule>& m) { return m.get() == module.get(); });
   }
   context.Synchronize();
+  module->RetireReferences(true);
   FreeVariables(context, *module);
   return true;
 }

@@ -15,6 +15,7 @@
 #include "softcuda/handles.h"
 #include "softcuda/image.h"
 #include "softcuda/jit/program.h"
+#include "softcuda/texture_reference.h"
 
 namespace cuplex::softcuda {
 
@@ -87,6 +88,15 @@ class LoadedModule {
   bool of_library = false;  // cuModuleUnload must leave it alone
 
   Function* Find(std::string_view name) const;
+  /// The reference of that variable, made when first asked for. CUDA_ERROR_NOT_FOUND where there is no such
+  /// variable; what sort it is, the caller has looked.
+  CUresult ReferenceTo(std::string_view name, bool surface, Ref<TextureReference>* found);
+  /// Makes their handles void. `unbind`: also what they are bound to, for the context goes on.
+  void RetireReferences(bool unbind);
+
+ private:
+  std::mutex references_lock_;
+  std::map<std::string, Ref<TextureReference>, std::less<>> references_;
 };
 
 /// Places the program's variables in the context's device memory and makes the handles.

@@ -99,9 +99,7 @@ CUresult TakeResource(Context& context, const TextureObject& wanted, TextureHead
       if (!array) return CUDA_ERROR_INVALID_HANDLE;
       if (&array->context != &context) return CUDA_ERROR_INVALID_CONTEXT;
       if (wanted.surface && !(array->layout.flags & kArraySurface)) return CUDA_ERROR_INVALID_VALUE;
-      unsigned level = 0;
-      while (array->layout.Level(level).offset != array->at.offset) ++level;
-      TakeArray(array->layout, array->memory, level, 1, h);
+      TakeArray(array->layout, array->memory, array->level, 1, h);
       h->array_format = array->descriptor.Format;
       return wanted.view ? TakeView(*wanted.view, array->layout, false, h) : CUDA_SUCCESS;
     }

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <memory>
 
+#include "client/runtime/array.h"
 #include "client/runtime/calls.h"
-#include "client/runtime/notice.h"
 #include "client/runtime/runtime.h"
 
 namespace cuplex::runtime {
@@ -79,40 +79,68 @@ cudaError_t Describe2D(const DriverTable& cu, void* dst, size_t dst_pitch, const
   return cudaSuccess;
 }
 
+/// The bytes of an array's texel; 0 for no array.
+cudaError_t TexelBytes(const DriverTable& cu, cudaArray_t array, size_t* bytes) {
+  *bytes = 0;
+  if (!array) return cudaSuccess;
+  RUNTIME_TRY(TexelBytesOf(cu, array, bytes));
+  return cudaSuccess;
+}
+
 cudaError_t Describe3D(const DriverTable& cu, const cudaMemcpy3DParms* given, CUDA_MEMCPY3D* copy) {
   if (!given) return cudaErrorInvalidValue;
-  if (given->srcArray || given->dstArray) {
-    TellOnce("cudaMemcpy3D",
-             "cudaMemcpy3D copies linear memory alone in this libcudart; with a cudaArray_t it answers "
-             "cudaErrorNotSupported.");
-    return cudaErrorNotSupported;
-  }
-  if (!given->srcPtr.ptr || !given->dstPtr.ptr) return cudaErrorInvalidValue;
   const cudaExtent& extent = given->extent;
-  if (extent.width > given->srcPtr.pitch || extent.width > given->dstPtr.pitch)
-    return cudaErrorInvalidPitchValue;
-  Direction direction;
-  RUNTIME_TRY(DirectionOf(cu, given->dstPtr.ptr, given->srcPtr.ptr, given->kind, &direction));
+  // Each end is either an array or memory.
+  if (!given->srcArray == !given->srcPtr.ptr || !given->dstArray == !given->dstPtr.ptr)
+    return cudaErrorInvalidValue;
+  size_t src_texel, dst_texel;
+  RUNTIME_TRY(TexelBytes(cu, given->srcArray, &src_texel));
+  RUNTIME_TRY(TexelBytes(cu, given->dstArray, &dst_texel));
+  if (src_texel && dst_texel && src_texel != dst_texel) return cudaErrorInvalidValue;
+  // With an array on either side the extent counts its texels.
+  const size_t unit = src_texel ? src_texel : dst_texel ? dst_texel : 1;
   *copy = {};
-  copy->srcXInBytes = given->srcPos.x;
-  copy->srcY = given->srcPos.y;
-  copy->srcZ = given->srcPos.z;
-  copy->srcPitch = given->srcPtr.pitch;
-  copy->srcHeight = given->srcPtr.ysize;
-  copy->srcMemoryType = direction.from_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-  copy->srcHost = direction.from_device ? nullptr : given->srcPtr.ptr;
-  copy->srcDevice = direction.from_device ? Device(given->srcPtr.ptr) : 0;
-  copy->dstXInBytes = given->dstPos.x;
-  copy->dstY = given->dstPos.y;
-  copy->dstZ = given->dstPos.z;
-  copy->dstPitch = given->dstPtr.pitch;
-  copy->dstHeight = given->dstPtr.ysize;
-  copy->dstMemoryType = direction.to_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-  copy->dstHost = direction.to_device ? nullptr : given->dstPtr.ptr;
-  copy->dstDevice = direction.to_device ? Device(given->dstPtr.ptr) : 0;
-  copy->WidthInBytes = extent.width;
+  if (__builtin_mul_overflow(extent.width, unit, &copy->WidthInBytes)) return cudaErrorInvalidValue;
   copy->Height = extent.height;
   copy->Depth = extent.depth;
+  if ((given->srcPtr.ptr && copy->WidthInBytes > given->srcPtr.pitch) ||
+      (given->dstPtr.ptr && copy->WidthInBytes > given->dstPtr.pitch)) {
+    return cudaErrorInvalidPitchValue;
+  }
+  // An array is device memory, whatever the kind says of the other side.
+  Direction direction;
+  if (given->srcArray || given->dstArray) {
+    void* memory = given->srcArray ? given->dstPtr.ptr : given->srcPtr.ptr;
+    RUNTIME_TRY(BesideArray(cu, memory, given->kind, given->dstArray != nullptr, &direction));
+  } else {
+    RUNTIME_TRY(DirectionOf(cu, given->dstPtr.ptr, given->srcPtr.ptr, given->kind, &direction));
+  }
+  copy->srcXInBytes = given->srcPos.x * (src_texel ? src_texel : 1);
+  copy->srcY = given->srcPos.y;
+  copy->srcZ = given->srcPos.z;
+  if (given->srcArray) {
+    copy->srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    copy->srcArray = DriverArray(given->srcArray);
+  } else {
+    copy->srcPitch = given->srcPtr.pitch;
+    copy->srcHeight = given->srcPtr.ysize;
+    copy->srcMemoryType = direction.from_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    copy->srcHost = direction.from_device ? nullptr : given->srcPtr.ptr;
+    copy->srcDevice = direction.from_device ? Device(given->srcPtr.ptr) : 0;
+  }
+  copy->dstXInBytes = given->dstPos.x * (dst_texel ? dst_texel : 1);
+  copy->dstY = given->dstPos.y;
+  copy->dstZ = given->dstPos.z;
+  if (given->dstArray) {
+    copy->dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    copy->dstArray = DriverArray(given->dstArray);
+  } else {
+    copy->dstPitch = given->dstPtr.pitch;
+    copy->dstHeight = given->dstPtr.ysize;
+    copy->dstMemoryType = direction.to_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    copy->dstHost = direction.to_device ? nullptr : given->dstPtr.ptr;
+    copy->dstDevice = direction.to_device ? Device(given->dstPtr.ptr) : 0;
+  }
   return cudaSuccess;
 }
 

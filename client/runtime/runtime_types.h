@@ -36,6 +36,11 @@ using cudaGraph_t = struct CUgraph_st*;
 using cudaGraphNode_t = struct CUgraphNode_st*;
 using cudaGraphEdgeData = struct cudaGraphEdgeData_st;
 using cudaArray_t = struct cudaArray*;
+using cudaArray_const_t = const struct cudaArray*;
+using cudaMipmappedArray_t = struct cudaMipmappedArray*;
+using cudaMipmappedArray_const_t = const struct cudaMipmappedArray*;
+using cudaTextureObject_t = unsigned long long;
+using cudaSurfaceObject_t = unsigned long long;
 using cudaUUID_t = struct CUuuid_st;
 
 #define cudaStreamLegacy ((cudaStream_t)0x1)
@@ -89,7 +94,26 @@ enum cudaDriverEntryPointQueryResult {
   cudaDriverEntryPointVersionNotSufficent = 2,
 };
 
-enum cudaChannelFormatKind : unsigned int {};
+enum cudaChannelFormatKind : unsigned int {
+  cudaChannelFormatKindSigned = 0,
+  cudaChannelFormatKindUnsigned = 1,
+  cudaChannelFormatKindFloat = 2,
+  cudaChannelFormatKindNone = 3,
+  cudaChannelFormatKindUnsignedNormalized8X1 = 5,
+  cudaChannelFormatKindSignedNormalized16X4 = 16,  // the last of a run as CUarray_format has it
+};
+
+// Numbered as CUresourcetype, CUaddress_mode, CUfilter_mode, CUresourceViewFormat.
+enum cudaResourceType : unsigned int {
+  cudaResourceTypeArray = 0,
+  cudaResourceTypeMipmappedArray = 1,
+  cudaResourceTypeLinear = 2,
+  cudaResourceTypePitch2D = 3,
+};
+enum cudaTextureAddressMode : unsigned int {};
+enum cudaTextureFilterMode : unsigned int {};
+enum cudaResourceViewFormat : unsigned int {};
+enum cudaTextureReadMode : unsigned int { cudaReadModeElementType = 0, cudaReadModeNormalizedFloat = 1 };
 
 struct cudaChannelFormatDesc {
   int x, y, z, w;
@@ -124,7 +148,65 @@ struct cudaMemcpy3DParms {
   cudaMemcpyKind kind;
 };
 
+struct cudaResourceDesc {
+  enum cudaResourceType resType;
+  union {
+    struct {
+      cudaArray_t array;
+    } array;
+    struct {
+      cudaMipmappedArray_t mipmap;
+    } mipmap;
+    struct {
+      void* devPtr;
+      cudaChannelFormatDesc desc;
+      size_t sizeInBytes;
+    } linear;
+    struct {
+      void* devPtr;
+      cudaChannelFormatDesc desc;
+      size_t width;  // texels
+      size_t height;
+      size_t pitchInBytes;
+    } pitch2D;
+#if CUPLEX_CUDART_MAJOR >= 13
+    struct {
+      int reserved[32];
+    } reserved;
+#endif
+  } res;
+#if CUPLEX_CUDART_MAJOR >= 13
+  unsigned int flags;
+#endif
+};
+
+struct cudaResourceViewDesc {
+  enum cudaResourceViewFormat format;
+  size_t width, height, depth;
+  unsigned int firstMipmapLevel, lastMipmapLevel, firstLayer, lastLayer;
+#if CUPLEX_CUDART_MAJOR >= 13
+  unsigned int reserved[16];
+#endif
+};
+
+struct cudaTextureDesc {
+  enum cudaTextureAddressMode addressMode[3];
+  enum cudaTextureFilterMode filterMode;
+  enum cudaTextureReadMode readMode;
+  int sRGB;
+  float borderColor[4];
+  int normalizedCoords;
+  unsigned int maxAnisotropy;
+  enum cudaTextureFilterMode mipmapFilterMode;
+  float mipmapLevelBias;
+  float minMipmapLevelClamp;
+  float maxMipmapLevelClamp;
+  int disableTrilinearOptimization;
+  int seamlessCubemap;
+};
+
 // The driver's own structs under the runtime's names.
+using cudaArrayMemoryRequirements = CUDA_ARRAY_MEMORY_REQUIREMENTS;
 using cudaMemLocation = CUmemLocation;
 using cudaMemAccessDesc = CUmemAccessDesc;
 using cudaMemPoolProps = CUmemPoolProps;

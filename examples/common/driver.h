@@ -76,6 +76,12 @@ class Driver {
   CUPLEX_EXAMPLES_CALL(Memcpy2D, cuMemcpy2D_v2);
   CUPLEX_EXAMPLES_CALL(MemcpyHtoDAsync, cuMemcpyHtoDAsync_v2);
   CUPLEX_EXAMPLES_CALL(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2);
+  CUPLEX_EXAMPLES_CALL(Array3DCreate, cuArray3DCreate_v2);
+  CUPLEX_EXAMPLES_CALL(ArrayDestroy, cuArrayDestroy);
+  CUPLEX_EXAMPLES_CALL(TexObjectCreate, cuTexObjectCreate);
+  CUPLEX_EXAMPLES_CALL(TexObjectDestroy, cuTexObjectDestroy);
+  CUPLEX_EXAMPLES_CALL(SurfObjectCreate, cuSurfObjectCreate);
+  CUPLEX_EXAMPLES_CALL(SurfObjectDestroy, cuSurfObjectDestroy);
   CUPLEX_EXAMPLES_CALL(MemsetD8, cuMemsetD8_v2);
   CUPLEX_EXAMPLES_CALL(MemsetD32, cuMemsetD32_v2);
   CUPLEX_EXAMPLES_CALL(LaunchKernel, cuLaunchKernel);

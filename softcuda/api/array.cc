@@ -37,11 +37,7 @@ CUresult cuArray3DCreate_v2(CUarray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* pAl
 
 CUresult cuArrayCreate_v2(CUarray* pHandle, const CUDA_ARRAY_DESCRIPTOR* pAllocateArray) {
   if (!pAllocateArray) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_ARRAY3D_DESCRIPTOR wanted = {};
-  wanted.Width = pAllocateArray->Width;
-  wanted.Height = pAllocateArray->Height;
-  wanted.Format = pAllocateArray->Format;
-  wanted.NumChannels = pAllocateArray->NumChannels;
+  const CUDA_ARRAY3D_DESCRIPTOR wanted = InThreeDimensions(*pAllocateArray);
   return cuArray3DCreate_v2(pHandle, &wanted);
 }
 

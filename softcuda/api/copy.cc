@@ -119,8 +119,10 @@ CUresult Find(Context& context, const RunEnd& end, size_t bytes, Ref<Array>* arr
   *array = context.driver.arrays.Find(end.handle);
   if (!*array) return CUDA_ERROR_INVALID_HANDLE;
   const Box whole = (*array)->extent();
-  const size_t room = whole.width * whole.height;
-  return whole.depth > 1 || end.at > room || bytes > room - end.at ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  const size_t room = whole.width * whole.height, texel = (*array)->layout.format.bytes();
+  const bool wrong =
+      whole.depth > 1 || end.at > room || bytes > room - end.at || end.at % texel || bytes % texel;
+  return wrong ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 // Where the run goes on after `done` bytes, and for how many of `*piece` it stays in one row.
