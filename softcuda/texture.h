@@ -20,6 +20,7 @@ struct TextureObject {
   CUDA_TEXTURE_DESC texture = {};  // not of a surface
   std::optional<CUDA_RESOURCE_VIEW_DESC> view;
   bool surface = false;
+  bool unbound = false;  // a reference's that has no resource yet
 };
 
 class Textures {

@@ -10,7 +10,7 @@ namespace cuplex::softcuda {
 TextureReference::TextureReference(Context& context, uintptr_t variable, bool surface)
     : context(context), surface(surface), variable_(variable) {
   object_.surface = surface;
-  object_.resource.resType = kUnbound;
+  object_.unbound = true;
   for (auto& mode : object_.texture.addressMode) mode = CU_TR_ADDRESS_MODE_CLAMP;
   object_.texture.flags = kTextureReadAsInteger;
 }
@@ -20,17 +20,17 @@ TextureObject TextureReference::object() const {
   return object_;
 }
 
-bool TextureReference::bound() const { return object().resource.resType != kUnbound; }
+bool TextureReference::bound() const { return !object().unbound; }
 
 void TextureReference::Unbind() {
   std::lock_guard guard(lock_);
   if (handle_) (void)context.textures.Remove(handle_, surface);
   handle_ = 0;
-  object_.resource.resType = kUnbound;
+  object_.unbound = true;
 }
 
 CUresult TextureReference::Bind(const TextureObject& next) {
-  if (next.resource.resType == kUnbound || !variable_) {
+  if (next.unbound || !variable_) {
     object_ = next;
     return CUDA_SUCCESS;
   }

@@ -43,8 +43,6 @@ class TextureReference {
   CUarray_format format = CU_AD_FORMAT_UNSIGNED_INT8;
   unsigned channels = 1;
 
-  static constexpr CUresourcetype kUnbound = static_cast<CUresourcetype>(-1);
-
  private:
   CUresult Bind(const TextureObject& next);
 

@@ -44,7 +44,7 @@ CUresult WithObject(uint64_t handle, bool surface, F&& f) {
 CUresult cuTexObjectCreate(CUtexObject* pTexObject, const CUDA_RESOURCE_DESC* pResDesc,
                            const CUDA_TEXTURE_DESC* pTexDesc, const CUDA_RESOURCE_VIEW_DESC* pResViewDesc) {
   if (!pResDesc || !pTexDesc) return CUDA_ERROR_INVALID_VALUE;
-  TextureObject object{*pResDesc, *pTexDesc, {}, false};
+  TextureObject object{*pResDesc, *pTexDesc, {}};
   if (pResViewDesc) object.view = *pResViewDesc;
   uint64_t handle;
   if (CUresult failed = Create(pTexObject ? &handle : nullptr, object)) return failed;
@@ -82,7 +82,8 @@ CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* pResViewDesc, C
 CUresult cuSurfObjectCreate(CUsurfObject* pSurfObject, const CUDA_RESOURCE_DESC* pResDesc) {
   if (!pResDesc) return CUDA_ERROR_INVALID_VALUE;
   uint64_t handle;
-  if (CUresult failed = Create(pSurfObject ? &handle : nullptr, {*pResDesc, {}, {}, true})) return failed;
+  if (CUresult failed = Create(pSurfObject ? &handle : nullptr, {*pResDesc, {}, {}, true, false}))
+    return failed;
   *pSurfObject = handle;
   return CUDA_SUCCESS;
 }

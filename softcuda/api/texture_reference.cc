@@ -73,6 +73,7 @@ CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags) 
   return With(hTexRef, false, [&](TextureReference& reference) {
     return reference.Change([&](TextureObject& object) -> CUresult {
       object.resource = {};
+      object.unbound = false;
       object.resource.resType = CU_RESOURCE_TYPE_ARRAY;
       object.resource.res.array.hArray = hArray;
       return CUDA_SUCCESS;
@@ -86,6 +87,7 @@ CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmapped
   return With(hTexRef, false, [&](TextureReference& reference) {
     return reference.Change([&](TextureObject& object) -> CUresult {
       object.resource = {};
+      object.unbound = false;
       object.resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
       object.resource.res.mipmap.hMipmappedArray = hMipmappedArray;
       return CUDA_SUCCESS;
@@ -111,6 +113,7 @@ CUresult cuTexRefSetAddress_v2(size_t* ByteOffset, CUtexref hTexRef, CUdeviceptr
       // Memory must begin where textures can; nothing is left over to tell the kernel about.
       if (ByteOffset) *ByteOffset = 0;
       object.resource = {};
+      object.unbound = false;
       object.resource.resType = CU_RESOURCE_TYPE_LINEAR;
       object.resource.res.linear = {dptr, reference.format, reference.channels, bytes};
       return CUDA_SUCCESS;
@@ -124,6 +127,7 @@ CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR* 
   return With(hTexRef, false, [&](TextureReference& reference) {
     return reference.Change([&](TextureObject& object) -> CUresult {
       object.resource = {};
+      object.unbound = false;
       object.resource.resType = CU_RESOURCE_TYPE_PITCH2D;
       object.resource.res.pitch2D = {dptr, desc->Format, desc->NumChannels, desc->Width, desc->Height, Pitch};
       return CUDA_SUCCESS;
@@ -136,6 +140,7 @@ CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flag
   return With(hSurfRef, true, [&](TextureReference& reference) {
     return reference.Change([&](TextureObject& object) -> CUresult {
       object.resource = {};
+      object.unbound = false;
       object.resource.resType = CU_RESOURCE_TYPE_ARRAY;
       object.resource.res.array.hArray = hArray;
       return CUDA_SUCCESS;
@@ -153,7 +158,8 @@ CUresult cuSurfRefGetArray(CUarray* phArray, CUsurfref hSurfRef) {
 
 CUresult cuTexRefGetArray(CUarray* phArray, CUtexref hTexRef) {
   return Look(hTexRef, [&](const TextureObject& object) -> CUresult {
-    if (!phArray || object.resource.resType != CU_RESOURCE_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
+    if (!phArray || object.unbound || object.resource.resType != CU_RESOURCE_TYPE_ARRAY)
+      return CUDA_ERROR_INVALID_VALUE;
     *phArray = object.resource.res.array.hArray;
     return CUDA_SUCCESS;
   });
@@ -170,7 +176,7 @@ CUresult cuTexRefGetMipmappedArray(CUmipmappedArray* phMipmappedArray, CUtexref 
 
 CUresult cuTexRefGetAddress_v2(CUdeviceptr* pdptr, CUtexref hTexRef) {
   return Look(hTexRef, [&](const TextureObject& object) -> CUresult {
-    if (!pdptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!pdptr || object.unbound) return CUDA_ERROR_INVALID_VALUE;
     if (object.resource.resType == CU_RESOURCE_TYPE_LINEAR) {
       *pdptr = object.resource.res.linear.devPtr;
     } else if (object.resource.resType == CU_RESOURCE_TYPE_PITCH2D) {

@@ -767,6 +767,84 @@ TEST_F(Textures, SurfacesEndWhereTheyEnd) {
   EXPECT_EQ(Contents(array.handle, t), t.bytes);
 }
 
+TEST_F(Textures, FetchesBesideTheirCoordinates) {
+  const Texels t(kFloats, 1, 16, 8, 1, 40);
+  ArrayMemory array(Describe(t, 8, 0));
+  Fill(array.handle, t);
+  TextureHandle texture(Resource(array.handle), Describe(Rules{}, false));
+  std::vector<Words> in;
+  for (float y : {0.5f, 3.5f, 7.5f})
+    for (float x : {0.5f, 9.5f, 15.5f}) in.push_back({BitsOf(x), BitsOf(y)});
+  const auto out =
+      Run("tex.2d.v4.f32.f32 {%o0, %o1, %o2, %o3}, [%h, {%c0, %c1}], {1, -2};", texture.handle, in);
+  for (size_t i = 0; i < in.size(); ++i) {
+    const auto x = static_cast<int>(FloatOf(in[i][0])) + 1, y = static_cast<int>(FloatOf(in[i][1])) - 2;
+    EXPECT_EQ(out[i][0],
+              t.Raw(static_cast<size_t>(std::min(x, 15)), static_cast<size_t>(std::max(y, 0)), 0, 0))
+        << i;
+  }
+}
+
+TEST_F(Textures, SurfacesAreCombinedInPlace) {
+  const Texels t(kFormats[2], 1, 8, 2, 1, 41);
+  ArrayMemory array(Describe(t, 2, 0, kSurface));
+  SurfaceHandle surface(array.handle);
+  const auto combine = [&](const char* op, uint32_t start, const std::vector<uint32_t>& values) {
+    Texels begin = t;
+    for (size_t i = 0; i < begin.bytes.size(); i += 4) memcpy(&begin.bytes[i], &start, 4);
+    Fill(array.handle, begin);
+    std::vector<Words> in;
+    for (uint32_t v : values) in.push_back({12, 1, 0, 0, v});
+    Run(std::string("sured.b.") + op + ".trap [%h, {%c0, %c1}], %c4;", surface.handle, in);
+    const auto bytes = Contents(array.handle, t);
+    uint32_t result, beside;
+    memcpy(&result, &bytes[t.row() + 12], 4);
+    memcpy(&beside, &bytes[t.row() + 16], 4);
+    EXPECT_EQ(beside, start) << op;
+    return result;
+  };
+  std::vector<uint32_t> values;
+  uint32_t sum = 7, all = 7;
+  for (uint32_t i = 1; i <= 100; ++i) {
+    values.push_back(i * 2654435761u);
+    sum += values.back();
+    all |= values.back();
+  }
+  EXPECT_EQ(combine("add.2d.u32", 7, values), sum);
+  EXPECT_EQ(combine("or.2d.b32", 7, values), all);
+  EXPECT_EQ(combine("min.2d.u32", 7000000, values),
+            std::min(7000000u, *std::min_element(values.begin(), values.end())));
+  const auto less = [](uint32_t a, uint32_t b) { return static_cast<int32_t>(a) < static_cast<int32_t>(b); };
+  EXPECT_EQ(combine("max.2d.s32", 7, values), *std::max_element(values.begin(), values.end(), less));
+}
+
+TEST_F(Textures, FormattedStoresConvertToTheSurface) {
+  const Words in = {3, 1, 0, 0, 1, 0xffffffff, 100, 7};
+  {
+    const Texels t(kFormats[3], 4, 8, 2, 1, 42);
+    ArrayMemory array(Describe(t, 2, 0, kSurface));
+    SurfaceHandle surface(array.handle);
+    Fill(array.handle, t);
+    Run("sust.p.2d.v4.b32.trap [%h, {%c0, %c1}], {%c4, %c5, %c6, %c7};", surface.handle, {in});
+    auto expected = t.bytes;
+    const uint8_t texel[] = {1, 0xff, 100, 7};
+    memcpy(&expected[t.row() + 12], texel, 4);
+    EXPECT_EQ(Contents(array.handle, t), expected);
+  }
+  const Texels t(kFormats[6], 2, 8, 2, 1, 43);
+  ArrayMemory array(Describe(t, 2, 0, kSurface));
+  SurfaceHandle surface(array.handle);
+  Fill(array.handle, t);
+  Words halves = in;
+  halves[4] = BitsOf(-1.5f);
+  halves[5] = BitsOf(0.25f);
+  Run("sust.p.2d.v2.b32.trap [%h, {%c0, %c1}], {%c4, %c5};", surface.handle, {halves});
+  auto expected = t.bytes;
+  const uint16_t texel[] = {0xbe00, 0x3400};
+  memcpy(&expected[t.row() + 12], texel, 4);
+  EXPECT_EQ(Contents(array.handle, t), expected);
+}
+
 TEST_F(Textures, ATrapOutsideOfASurfaceFailsTheContext) {
   const Texels t(kFormats[2], 1, 8, 4, 1, 16);
   CUarray array = nullptr;
