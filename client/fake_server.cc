@@ -191,6 +191,7 @@ Outcome FakeServer::cuEventDestroy_v2(const CallFrame&, const wire::cuEventDestr
 Outcome FakeServer::cuEventRecord(const CallFrame&, const wire::cuEventRecordArgs&) { return CUDA_SUCCESS; }
 Outcome FakeServer::cuEventQuery(const CallFrame&, const wire::cuEventQueryArgs&, wire::cuEventQueryReply*) { return CUDA_SUCCESS; }
 Outcome FakeServer::cuEventSynchronize(const CallFrame&, const wire::cuEventSynchronizeArgs&, wire::cuEventSynchronizeReply*) { return CUDA_SUCCESS; }
+Outcome FakeServer::wireTakeText(const CallFrame&, const wire::wireTakeTextArgs&, wire::wireTakeTextReply*, std::string*) { return CUDA_SUCCESS; }
 Outcome FakeServer::wireArrayCreate(const CallFrame&, const wire::wireArrayCreateArgs&, wire::wireArrayCreateReply*) { return CUDA_SUCCESS; }
 Outcome FakeServer::wireArrayDestroy(const CallFrame&, const wire::wireArrayDestroyArgs&) { return CUDA_SUCCESS; }
 Outcome FakeServer::wireArrayLevel(const CallFrame&, const wire::wireArrayLevelArgs&, wire::wireArrayLevelReply*) { return CUDA_SUCCESS; }

@@ -121,6 +121,7 @@ class FakeServer final : public CallHandler {
   Outcome cuEventQuery(const CallFrame&, const wire::cuEventQueryArgs&, wire::cuEventQueryReply*) override;
   Outcome cuEventSynchronize(const CallFrame&, const wire::cuEventSynchronizeArgs&, wire::cuEventSynchronizeReply*) override;
   Outcome cuEventElapsedTime_v2(const CallFrame&, const wire::cuEventElapsedTime_v2Args&, wire::cuEventElapsedTime_v2Reply*) override;
+  Outcome wireTakeText(const CallFrame&, const wire::wireTakeTextArgs&, wire::wireTakeTextReply*, std::string*) override;
   Outcome wireArrayCreate(const CallFrame&, const wire::wireArrayCreateArgs&, wire::wireArrayCreateReply*) override;
   Outcome wireArrayDestroy(const CallFrame&, const wire::wireArrayDestroyArgs&) override;
   Outcome wireArrayLevel(const CallFrame&, const wire::wireArrayLevelArgs&, wire::wireArrayLevelReply*) override;
