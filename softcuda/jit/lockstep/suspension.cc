@@ -7,6 +7,8 @@
 
 #include <llvm/ADT/BitVector.h>
 #include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
@@ -67,6 +69,7 @@ class Splitter {
       }
     }
     if (calls.empty()) return Total();
+    HoistLasting();
     for (llvm::CallInst* call : calls) {
       BasicBlock* before = call->getParent();
       BasicBlock* on = llvm::SplitBlock(before, call->getNextNode());
@@ -116,6 +119,32 @@ class Splitter {
       llvm::IRBuilder<> ir(a);
       a->replaceAllUsesWith(Record(ir, at));
       a->eraseFromParent();
+    }
+  }
+
+  /// What follows from the block and the warp alone is made at every entry instead of being kept: moves such
+  /// scalars into the entry block.
+  void HoistLasting() {
+    BasicBlock* entry = &f_.getEntryBlock();
+    auto lasts = [&](const Value* v) {
+      auto* i = llvm::dyn_cast<Instruction>(v);
+      return !i || i->getParent() == entry;
+    };
+    auto may_move = [&](const Instruction& i) {
+      if (i.getType()->isVectorTy() || i.getType()->isVoidTy() || llvm::isa<llvm::PHINode>(i)) return false;
+      if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&i)) {
+        return load->hasMetadata(llvm::LLVMContext::MD_invariant_load);
+      }
+      return llvm::isSafeToSpeculativelyExecute(&i);
+    };
+    llvm::ReversePostOrderTraversal<llvm::Function*> order(&f_);
+    for (BasicBlock* b : order) {
+      if (b == entry) continue;
+      for (Instruction& i : llvm::make_early_inc_range(*b)) {
+        if (may_move(i) && std::all_of(i.op_begin(), i.op_end(), lasts)) {
+          i.moveBefore(entry->getTerminator());
+        }
+      }
     }
   }
 
