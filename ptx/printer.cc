@@ -42,6 +42,12 @@ class Printer {
     return std::move(out_);
   }
 
+  std::string Print(const Variable& variable) {
+    PrintVariable(variable);
+    out_ += ";\n";
+    return std::move(out_);
+  }
+
   std::string Print() {
     out_ = PrintHead();
     for (const Item& item : module_.items) PrintItem(item);
@@ -434,6 +440,7 @@ void Printer::PrintAddress(const Operand& operand) {
 
 std::string Print(const Module& module) { return Printer(module).Print(); }
 std::string Print(const Module& module, const Function& function) { return Printer(module).Print(function); }
+std::string Print(const Module& module, const Variable& variable) { return Printer(module).Print(variable); }
 std::string PrintHead(const Module& module) { return Printer(module).PrintHead(); }
 
 }  // namespace cuplex::ptx

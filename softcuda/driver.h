@@ -41,6 +41,7 @@ class Driver {
   HandleTable<Function> functions;
   HandleTable<LoadedLibrary> libraries;
   HandleTable<LibraryKernel> kernels;
+  HandleTable<PendingLink> links{4096};
   HandleTable<Pool> pools{4096};
   HandleTable<Physical> physicals;
   HandleTable<Array> arrays;

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "cuda/driver_types.h"
+#include "ptx/linker.h"
 #include "softcuda/handles.h"
 #include "softcuda/image.h"
 #include "softcuda/jit/program.h"
@@ -103,6 +104,16 @@ class LoadedModule {
 Result<Ref<LoadedModule>> LoadInto(Context& context, std::shared_ptr<Program> program, bool of_library);
 /// Waits for the context, then frees what LoadInto made. False where someone else unloaded it.
 bool Unload(Context& context, const Ref<LoadedModule>& module);
+
+/// What cuLinkCreate makes. Fields are guarded by the lock.
+struct PendingLink {
+  explicit PendingLink(JitOptions options) : options(options) {}
+
+  std::mutex lock;
+  JitOptions options;
+  std::vector<ptx::LinkInput> inputs;  // until it is complete
+  std::string image;                   // from then on: PTX text
+};
 
 class LoadedLibrary;
 

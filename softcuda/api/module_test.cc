@@ -160,6 +160,101 @@ TEST_F(Modules, AKernelThatCannotRunLeavesTheOthersOfItsModule) {
   EXPECT_CU(cuLibraryUnload(library));
 }
 
+TEST_F(Modules, SeveralInputsBecomeOneModule) {
+  char calls[] = R"(.version 7.8
+.target sm_75
+.address_size 64
+.extern .func (.param .b32 r) twice (.param .b32 n);
+.extern .global .align 4 .u32 step;
+.visible .entry k(.param .u64 p)
+{
+  .reg .b32 %r<3>; .reg .b64 %rd;
+  ld.global.u32 %r0, [step];
+  { .param .b32 a; .param .b32 b; st.param.b32 [a], %r0; call.uni (b), twice, (a); ld.param.b32 %r1, [b]; }
+  ld.param.u64 %rd, [p]; st.global.u32 [%rd], %r1; ret;
+}
+)";
+  char defines[] = R"(.version 7.8
+.target sm_75
+.address_size 64
+.visible .global .align 4 .u32 step = 21;
+.visible .func (.param .b32 r) twice (.param .b32 n)
+{ .reg .b32 %r; ld.param.b32 %r, [n]; add.u32 %r, %r, %r; st.param.b32 [r], %r; ret; }
+)";
+  char log[512] = {};
+  CUjit_option names[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof(log))};
+  CUlinkState state;
+  ASSERT_CU(cuLinkCreate_v2(2, names, values, &state));
+  void* image = nullptr;
+  size_t size = 0;
+  EXPECT_CODE(cuLinkComplete(state, &image, &size), CUDA_ERROR_INVALID_VALUE) << "nothing is there";
+  EXPECT_CU(
+      cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, calls, sizeof(calls), "calls.ptx", 0, nullptr, nullptr));
+  EXPECT_CU(cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, defines, sizeof(defines), "defines.ptx", 0, nullptr,
+                             nullptr));
+  ASSERT_CU(cuLinkComplete(state, &image, &size));
+  EXPECT_GT(size, 0u);
+  CUmodule module;
+  ASSERT_CU(cuModuleLoadData(&module, image));
+  EXPECT_CU(cuLinkDestroy(state));
+  EXPECT_CODE(cuLinkDestroy(state), CUDA_ERROR_INVALID_HANDLE);
+  CUfunction k;
+  ASSERT_CU(cuModuleGetFunction(&k, module, "k"));
+  CUdeviceptr out, step;
+  size_t bytes = 0;
+  ASSERT_CU(cuMemAlloc_v2(&out, 4));
+  void* parameters[] = {&out};
+  ASSERT_CU(cuLaunchKernel(k, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+  uint32_t got = 0;
+  EXPECT_CU(cuMemcpyDtoH_v2(&got, out, 4));
+  EXPECT_EQ(got, 42u);
+  EXPECT_CU(cuModuleGetGlobal_v2(&step, &bytes, module, "step"));
+  EXPECT_EQ(bytes, 4u);
+  EXPECT_CU(cuMemFree_v2(out));
+  EXPECT_CU(cuModuleUnload(module));
+
+  values[1] = reinterpret_cast<void*>(sizeof(log));
+  ASSERT_CU(cuLinkCreate_v2(2, names, values, &state));
+  EXPECT_CU(
+      cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, calls, sizeof(calls), "calls.ptx", 0, nullptr, nullptr));
+  EXPECT_CODE(cuLinkComplete(state, &image, &size), CUDA_ERROR_INVALID_PTX);
+  EXPECT_NE(std::string(log).find("in `calls.ptx`"), std::string::npos) << log;
+  EXPECT_CU(cuLinkDestroy(state));
+  values[1] = reinterpret_cast<void*>(sizeof(log));
+  ASSERT_CU(cuLinkCreate_v2(2, names, values, &state));
+  char bad[] = ".version 7.8\n.target sm_75\n.visible .entry k() { ret }\n";
+  EXPECT_CODE(cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, bad, sizeof(bad), "bad.ptx", 0, nullptr, nullptr),
+              CUDA_ERROR_INVALID_PTX);
+  EXPECT_EQ(std::string(log).find("bad.ptx: "), 0u) << log;
+  EXPECT_CODE(cuLinkAddFile_v2(state, CU_JIT_INPUT_PTX, "/no/such/file.ptx", 0, nullptr, nullptr),
+              CUDA_ERROR_FILE_NOT_FOUND);
+  EXPECT_CU(cuLinkDestroy(state));
+}
+
+TEST_F(Modules, ManagedVariablesAreTheProgramsToo) {
+  const char* managed = R"(.version 7.8
+.target sm_75
+.address_size 64
+.visible .global .attribute(.managed) .align 4 .u32 counter = 5;
+.visible .entry count() { .reg .b32 %r; ld.global.u32 %r, [counter]; add.u32 %r, %r, 1; st.global.u32 [counter], %r; ret; }
+)";
+  CUmodule module;
+  ASSERT_CU(cuModuleLoadData(&module, managed));
+  CUdeviceptr at;
+  size_t bytes = 0;
+  ASSERT_CU(cuModuleGetGlobal_v2(&at, &bytes, module, "counter"));
+  auto* counter = reinterpret_cast<volatile uint32_t*>(at);
+  EXPECT_EQ(*counter, 5u);
+  *counter = 41;
+  CUfunction count;
+  ASSERT_CU(cuModuleGetFunction(&count, module, "count"));
+  ASSERT_CU(cuLaunchKernel(count, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  ASSERT_CU(cuCtxSynchronize());
+  EXPECT_EQ(*counter, 42u);
+  EXPECT_CU(cuModuleUnload(module));
+}
+
 TEST_F(Modules, TheLogNamesWhatIsWrongAndWhere) {
   const char* bad = R"(.version 7.8
 .target sm_75

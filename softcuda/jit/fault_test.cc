@@ -180,6 +180,38 @@ TEST_F(Faults, EndlessRecursionEndsTheKernelAlone) {
   ExpectAlive();
 }
 
+TEST_F(Faults, DeepRecursionWithLargeFramesEndsTheKernelAlone) {
+  // Parameters of 20 KB lie on the stack of the host, several of its pages at once.
+  auto program = Load(R"(
+.func (.param .b32 r) deep(.param .b32 n, .param .align 8 .b8 much[20000])
+{
+  .reg .b32 %r<3>; .reg .pred %p;
+  ld.param.b32 %r1, [n]; setp.eq.u32 %p, %r1, 0; @%p bra done;
+  sub.u32 %r2, %r1, 1;
+  { .param .b32 a; .param .align 8 .b8 c[20000]; .param .b32 b; st.param.b32 [a], %r2; st.param.b32 [c+16], %r1;
+    call.uni (b), deep, (a, c); ld.param.b32 %r2, [b]; }
+  add.u32 %r1, %r1, %r2;
+done: st.param.b32 [r], %r1; ret;
+}
+.visible .entry run(.param .u64 out, .param .u32 depth)
+{
+  .reg .b64 %rd; .reg .b32 %r<2>;
+  ld.param.u32 %r1, [depth];
+  { .param .b32 a; .param .align 8 .b8 c[20000]; .param .b32 b; st.param.b32 [a], %r1; st.param.b32 [c], %r1;
+    call.uni (b), deep, (a, c); ld.param.b32 %r0, [b]; }
+  ld.param.u64 %rd, [out]; st.global.u32 [%rd], %r0; ret;
+})");
+  ASSERT_TRUE(program);
+  auto* out = Allocate<uint32_t>(1);
+  Run(*program, "run", {}, out, 20u);
+  EXPECT_EQ(*out, 210u);
+  Fault f = RunToFault(*program, "run", {}, out, 100000u);
+  EXPECT_EQ(f.kind, Kind::kIllegalAddress) << f.Sentence();
+  EXPECT_EQ(f.kernel, "run");
+  EXPECT_NE(f.detail.find("nested too deep"), std::string::npos) << f.Sentence();
+  ExpectAlive();
+}
+
 TEST_F(Faults, LaunchesThatCannotBe) {
   auto refused = [&](Shape shape) {
     auto outcome = TryRun(*program_, "good", shape, uint64_t{0});

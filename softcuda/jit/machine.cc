@@ -200,6 +200,8 @@ Result<std::vector<std::byte>> Machine::Generate(llvm::Module& module) {
   TRY(auto target, MakeTarget());
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
+    // A frame may be larger than the guard below the stack; it must not be stepped over.
+    f.addFnAttr("probe-stack", "inline-asm");
     f.addFnAttr("target-cpu", target->getTargetCPU());
     f.addFnAttr("target-features", target->getTargetFeatureString());
   }

@@ -307,7 +307,8 @@ class ProgramImpl final : public Program {
             i < d->values.size() ? static_cast<uint32_t>(std::max<uint64_t>(d->values[i], 1)) : 1;
       }
     }
-    if (fn.FindDirective("explicitcluster") || fn.FindDirective("reqnctapercluster")) {
+    // A cluster of one block is a block; what .explicitcluster leaves to the launch, the launch decides.
+    if (const ptx::Directive* d = fn.FindDirective("reqnctapercluster"); d && Product(*d) > 1) {
       info.refusal =
           fmt::format("line {}: it wants clusters of blocks, which softcuda does not have", fn.place.line);
     }

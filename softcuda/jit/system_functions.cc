@@ -4,13 +4,26 @@
 
 namespace cuplex::softcuda {
 
-const SystemFunction* FindSystemFunction(std::string_view name, const FunctionLayout& declared) {
+namespace {
+
+const std::vector<SystemFunction>& Functions() {
   static const std::vector<SystemFunction> functions = {
       {"vprintf", "cuplex_vprintf", {8, 8}, 4},
       {"__assertfail", "cuplex_assert_failed", {8, 8, 4, 8, 8}, 0, false},
       {"malloc", "cuplex_malloc", {8}, 8},
       {"free", "cuplex_free", {8}, 0},
   };
+  return functions;
+}
+
+}  // namespace
+
+bool IsSystemFunction(std::string_view name) {
+  return std::ranges::find(Functions(), name, &SystemFunction::name) != Functions().end();
+}
+
+const SystemFunction* FindSystemFunction(std::string_view name, const FunctionLayout& declared) {
+  const std::vector<SystemFunction>& functions = Functions();
   auto it = std::ranges::find(functions, name, &SystemFunction::name);
   if (it == functions.end() || it->parameters != declared.params.sizes) return nullptr;
   std::vector<uint32_t> results;

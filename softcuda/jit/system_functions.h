@@ -16,6 +16,9 @@ struct SystemFunction {
   bool returns = true;
 };
 
+/// Whether one of that name may be called without a definition.
+bool IsSystemFunction(std::string_view name);
+
 /// Null where there is no such function, or the declaration has other parameters than it.
 const SystemFunction* FindSystemFunction(std::string_view name, const FunctionLayout& declared);
 
