@@ -19,6 +19,14 @@ const std::vector<Subject>& Subjects() {
       {"convert_to_float", FillConvertToFloat},
       {"convert_from_float", FillConvertFromFloat},
       {"convert_floats", FillConvertFloats},
+      {"warp", FillWarp},
+      {"atomics", FillAtomics},
+      {"memory", FillMemory},
+      {"moves", FillMoves},
+      {"flow", FillFlow},
+      {"copies", FillCopies},
+      {"video", FillVideo},
+      {"matrix", FillMatrix},
   };
   return subjects;
 }

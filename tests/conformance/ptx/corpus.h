@@ -43,5 +43,13 @@ void FillConvertIntegers(Family& family);
 void FillConvertToFloat(Family& family);
 void FillConvertFromFloat(Family& family);
 void FillConvertFloats(Family& family);
+void FillWarp(Family& family);
+void FillAtomics(Family& family);
+void FillMemory(Family& family);
+void FillMoves(Family& family);
+void FillFlow(Family& family);
+void FillCopies(Family& family);
+void FillVideo(Family& family);
+void FillMatrix(Family& family);
 
 }  // namespace cuplex::corpus
