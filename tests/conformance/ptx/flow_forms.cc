@@ -19,7 +19,7 @@ void Branches(Family& f) {
        "done; and.b32 %t1, %t0, 1; setp.eq.u32 %q, %t1, 0; @%q bra even; mad.lo.u32 %t0, %t0, 3, 1; bra "
        "both; "
        "even: shr.u32 %t0, %t0, 1; both: add.u32 %d, %d, 1; bra next; done: }",
-       Collatz)
+       [](uint32_t a) { return Collatz(a); })
       .Named("bra: loops of different lengths");
   f.Add(
        "{ mov.u32 %d, 1; setp.lt.u32 %p, %a, %b; @!%p bra no; mov.u32 %d, 2; @%p bra.uni end; no: "
