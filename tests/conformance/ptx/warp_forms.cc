@@ -333,6 +333,8 @@ void Barriers(Family& f) {
      holds(i, x, [&](bool p) { n += p; });
      return n;
    }).Block(kBlock);
+  std::vector<Word> some(3 * kBlock, 1);  // of three blocks one has a thread that says no
+  some[kBlock + 7] = 0;
   f.Together<bool, bool>("bar.red.and.pred %d, 0, %a;",
                          [=](size_t i, const Columns& x) {
                            bool all = true;
@@ -340,7 +342,7 @@ void Barriers(Family& f) {
                            return all;
                          })
       .Block(kBlock)
-      .Operand(0, std::vector<Word>(40, 1))
+      .Operand(0, some)
       .Random(0);
   f.Together<bool, bool>("barrier.red.or.pred %d, 1, 64, !%a;", [=](size_t i, const Columns& x) {
      bool any = false;
