@@ -357,15 +357,13 @@ Result<Value*> Emitter::Address(const Instruction& in, const Operand& op, Space 
                                                                             : nullptr;
     if (!v) return Refuse(in, "has an address that is no variable's");
     Space of = v->space == Space::kSharedCta ? Space::kShared : v->space;
+    if (space == Space::kNone && (of == Space::kShared || of == Space::kLocal)) space = of;  // as ptxas takes it
+    shared |= space == Space::kShared;
     Space wanted = shared ? Space::kShared : space;
     if (wanted != Space::kNone && wanted != of) return Refuse(in, "names a variable of another state space");
     TRY(base, SymbolValue(in, symbol));
     bool within = offset >= 0 && static_cast<uint64_t>(offset) + bytes <= v->SizeBytes();
     bool aligned = (offset % bytes) == 0 && v->Alignment() % bytes == 0;
-    if (of == Space::kShared && space == Space::kNone)
-      return Refuse(in, "names a shared variable without .shared");
-    if (of == Space::kLocal && space == Space::kNone)
-      return Refuse(in, "names a local variable without .local");
     if (within && aligned) {
       Value* at = ir.CreateAdd(base, I64(static_cast<uint64_t>(offset)));
       if (of == Space::kShared) at = ir.CreateAdd(shared_base(), at);

@@ -121,18 +121,20 @@ Status EmitAddSub(Emitter& e, const Instruction& in, bool subtract) {
   bool carries_in = in.opcode == Opcode::kAddc || in.opcode == Opcode::kSubc;
   if (IsPair(t) && (in.Has(Mod::kCc) || carries_in)) return e.Refuse(in, "carries on a pair");
   if (in.Has(Mod::kCc) || carries_in) {
-    // One bit more than the type: the carry out, or the borrow.
+    // One bit more than the type: the carry out, or the borrow. As in the devices themselves, what stays after a
+    // subtraction is that nothing was borrowed: an addition that goes on from it then adds 1.
+    auto held = [&](Value* bit) { return subtract ? e.ir.CreateNot(bit) : bit; };
     unsigned bits = ptx::BitsOf(t);
     auto* wide = e.Int(bits + 1);
     Value* a = e.ir.CreateZExt(s[0], wide);
     Value* b = e.ir.CreateZExt(s[1], wide);
     Value* v = subtract ? e.ir.CreateSub(a, b) : e.ir.CreateAdd(a, b);
     if (carries_in) {
-      Value* c = e.ir.CreateZExt(e.ir.CreateLoad(e.Int(1), e.carry_slot()), wide);
+      Value* c = e.ir.CreateZExt(held(e.ir.CreateLoad(e.Int(1), e.carry_slot())), wide);
       v = subtract ? e.ir.CreateSub(v, c) : e.ir.CreateAdd(v, c);
     }
     if (in.Has(Mod::kCc)) {
-      e.ir.CreateStore(e.ir.CreateTrunc(e.ir.CreateLShr(v, bits), e.Int(1)), e.carry_slot());
+      e.ir.CreateStore(held(e.ir.CreateTrunc(e.ir.CreateLShr(v, bits), e.Int(1))), e.carry_slot());
     }
     return e.Write(in, in.operands[0], e.ir.CreateTrunc(v, e.Int(bits)), IsSigned(t));
   }

@@ -93,6 +93,16 @@ TEST_F(Arithmetic, CarriesThroughFourWords) {
   }
 }
 
+TEST_F(Arithmetic, ASumThatGoesOnFromADifferenceAddsWhatWasNotBorrowed) {
+  auto got = Each<uint64_t>(R"(
+    .reg .b32 %al, %ah, %bl, %bh, %r0, %r1;
+    mov.b64 {%al, %ah}, %a; mov.b64 {%bl, %bh}, %b;
+    sub.cc.u32 %r0, %al, %bl; addc.u32 %r1, %ah, %bh;
+    mov.b64 %d, {%r0, %r1};)",
+                            Longs{0x10'00000005, 0x10'00000005, 0x10'00000005}, Longs{0x3'00000004, 0x3'00000005, 0x3'00000006});
+  EXPECT_EQ(got, (std::vector<uint64_t>{0x14'00000001, 0x14'00000000, 0x13'ffffffff}));
+}
+
 TEST_F(Arithmetic, Saturates) {
   auto [a, b] = Pairs(kWords);
   auto add = Each<uint32_t>("add.sat.s32 %d, %a, %b;", a, b);

@@ -228,6 +228,25 @@ TEST_F(Memory, SharedStaticAndDynamic) {
   for (uint32_t t = 0; t < 200; ++t) EXPECT_EQ(out[t], 2 * 3 * (199 - t)) << t;
 }
 
+TEST_F(Memory, ANamedVariableSaysInWhichSpaceItLies) {
+  auto program = Load(R"(
+.shared .align 8 .u32 together[2];
+.visible .entry named(.param .u64 out)
+{
+  .local .align 4 .u32 own; .reg .b64 %rd; .reg .b32 %r<4>;
+  mov.u32 %r1, 7; st.u32 [together+4], %r1; st.u32 [own], 5;
+  atom.add.u32 %r2, [together+4], 2;
+  ld.shared.u32 %r2, [together+4]; ld.local.u32 %r3, [own];
+  ld.param.u64 %rd, [out]; st.global.v2.u32 [%rd], {%r2, %r3};
+  ret;
+})");
+  ASSERT_TRUE(program);
+  uint32_t* out = Allocate<uint32_t>(2);
+  Run(*program, "named", {}, out);
+  EXPECT_EQ(out[0], 9u);
+  EXPECT_EQ(out[1], 5u);
+}
+
 TEST_F(Memory, RegisteredHostMemory) {
   auto program = Load(kVectorAdd);
   ASSERT_TRUE(program);

@@ -14,6 +14,7 @@
 #include "softcuda/jit/machine.h"
 #include "softcuda/jit/markers.h"
 #include "softcuda/jit/opcodes.h"
+#include "softcuda/jit/plain.h"
 #include "softcuda/jit/system_functions.h"
 
 namespace cuplex::softcuda {
@@ -434,7 +435,8 @@ Result<const Code*> Kernel::MakeAny() {
 
 Result<std::shared_ptr<Program>> Compile(std::shared_ptr<const ptx::Module> module,
                                          const AddressWindow& window, CompileOptions options) {
-  auto program = std::make_shared<ProgramImpl>(std::move(module), window, options);
+  TRY(std::shared_ptr<const ptx::Module> plain, MakePlain(std::move(module)));
+  auto program = std::make_shared<ProgramImpl>(std::move(plain), window, options);
   TRY(program->Load());
   return std::shared_ptr<Program>(std::move(program));
 }
