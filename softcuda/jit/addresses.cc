@@ -357,7 +357,8 @@ Result<Value*> Emitter::Address(const Instruction& in, const Operand& op, Space 
                                                                             : nullptr;
     if (!v) return Refuse(in, "has an address that is no variable's");
     Space of = v->space == Space::kSharedCta ? Space::kShared : v->space;
-    if (space == Space::kNone && (of == Space::kShared || of == Space::kLocal)) space = of;  // as ptxas takes it
+    if (space == Space::kNone && (of == Space::kShared || of == Space::kLocal))
+      space = of;  // as ptxas takes it
     shared |= space == Space::kShared;
     Space wanted = shared ? Space::kShared : space;
     if (wanted != Space::kNone && wanted != of) return Refuse(in, "names a variable of another state space");

@@ -121,8 +121,8 @@ Status EmitAddSub(Emitter& e, const Instruction& in, bool subtract) {
   bool carries_in = in.opcode == Opcode::kAddc || in.opcode == Opcode::kSubc;
   if (IsPair(t) && (in.Has(Mod::kCc) || carries_in)) return e.Refuse(in, "carries on a pair");
   if (in.Has(Mod::kCc) || carries_in) {
-    // One bit more than the type: the carry out, or the borrow. As in the devices themselves, what stays after a
-    // subtraction is that nothing was borrowed: an addition that goes on from it then adds 1.
+    // One bit more than the type: the carry out, or the borrow. As in the devices themselves, what stays
+    // after a subtraction is that nothing was borrowed: an addition that goes on from it then adds 1.
     auto held = [&](Value* bit) { return subtract ? e.ir.CreateNot(bit) : bit; };
     unsigned bits = ptx::BitsOf(t);
     auto* wide = e.Int(bits + 1);

@@ -99,7 +99,8 @@ TEST_F(Arithmetic, ASumThatGoesOnFromADifferenceAddsWhatWasNotBorrowed) {
     mov.b64 {%al, %ah}, %a; mov.b64 {%bl, %bh}, %b;
     sub.cc.u32 %r0, %al, %bl; addc.u32 %r1, %ah, %bh;
     mov.b64 %d, {%r0, %r1};)",
-                            Longs{0x10'00000005, 0x10'00000005, 0x10'00000005}, Longs{0x3'00000004, 0x3'00000005, 0x3'00000006});
+                            Longs{0x10'00000005, 0x10'00000005, 0x10'00000005},
+                            Longs{0x3'00000004, 0x3'00000005, 0x3'00000006});
   EXPECT_EQ(got, (std::vector<uint64_t>{0x14'00000001, 0x14'00000000, 0x13'ffffffff}));
 }
 
