@@ -74,12 +74,14 @@ class Module {
   CUmodule module_ = nullptr;
 };
 
-/// `count` elements of device memory.
+/// `count` elements of device memory, zero, and touched: the first kernel that writes there pays for no page.
 template <typename T>
 class Array {
  public:
   Array(const Device& device, std::size_t count) : device_(device), count_(count) {
     device_.Require(device_.cu().cuMemAlloc_v2(&address_, count * sizeof(T)), "cuMemAlloc");
+    Clear();
+    device_.Synchronize();
   }
   Array(const Device& device, const std::vector<T>& values) : Array(device, values.size()) {
     device_.Require(device_.cu().cuMemcpyHtoD_v2(address_, values.data(), count_ * sizeof(T)),

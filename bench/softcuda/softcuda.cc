@@ -4,9 +4,9 @@
 //   bench_softcuda --kernel matmul        one, or several
 //   bench_softcuda --overheads            launches of nothing, and barriers
 //
-// The driver is build/soft/libcuda.so.1 unless --driver names another. SOFTCUDA_WORKERS is 1 unless the
-// environment says otherwise. With --json each line is an object for bench/softcuda.py; times there are
-// nanoseconds.
+// The driver is build/soft/libcuda.so.1 unless --driver names another. Unless the environment says otherwise,
+// SOFTCUDA_WORKERS is 1 and SOFTCUDA_CACHE_DIR off. With --json each line is an object for bench/softcuda.py;
+// times there are nanoseconds.
 
 #include <algorithm>
 #include <chrono>
@@ -160,6 +160,7 @@ int Run(const Options& options) {
     }
   }
   setenv("SOFTCUDA_WORKERS", "1", 0);
+  setenv("SOFTCUDA_CACHE_DIR", "off", 0);
   const Device device(options.driver);
   if (options.overheads) {
     MeasureOverheads(device, options);
