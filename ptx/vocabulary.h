@@ -140,7 +140,11 @@ namespace cuplex::ptx {
   X(X, "x") X(Y, "y") X(Z, "z") X(W, "w") X(G, "g") X(Byte0, "b0") X(Byte2, "b2") X(Byte3, "b3") \
   X(H0, "h0") X(H1, "h1") \
   /* byte 1 is kTypeB1 */ \
-  X(Po, "po") X(Shr7, "shr7") X(Shr15, "shr15")
+  X(Po, "po") X(Shr7, "shr7") X(Shr15, "shr15") \
+  /* fences between proxies, and words of few instructions */ \
+  X(TensormapGeneric, "tensormap::generic") X(AsyncGeneric, "async::generic") \
+  X(SyncRestrictSharedCta, "sync_restrict::shared::cta") \
+  X(SyncRestrictSharedCluster, "sync_restrict::shared::cluster") X(Cvt, "cvt") X(Mask, "mask") X(Pack, "pack")
 // clang-format on
 
 // Special registers without their leading '%': X(id, spelling). %envreg0..31 and %pm0..7 follow as ranges.

@@ -37,10 +37,11 @@ unsigned AccessBytes(const Instruction& in) {
     case ptx::Opcode::kLd:
     case ptx::Opcode::kLdu:
     case ptx::Opcode::kSt:
+      if (in.Has(Mod::kBulk)) return 0;
       return ptx::BitsOf(in.TypeAt()) / 8 * in.VectorWidth();
     case ptx::Opcode::kAtom:
     case ptx::Opcode::kRed:
-      return ptx::BitsOf(in.TypeAt()) / 8;
+      return ptx::BitsOf(in.TypeAt()) / 8 * in.VectorWidth();
     default:
       return 0;
   }

@@ -53,7 +53,7 @@ const char* RoundingSuffix(const Instruction& in) {
 /// Reads operands 1 .. n as `t`, flushed where the instruction says .ftz.
 Result<std::vector<Value*>> Sources(Emitter& e, const Instruction& in, Type t, size_t n) {
   if (in.operands.size() < n + 1) return e.Refuse(in, fmt::format("takes {} operands", n + 1));
-  if (*RoundingSuffix(in) && t != Type::kF32 && t != Type::kF64) {
+  if (*RoundingSuffix(in) && t != Type::kF32 && t != Type::kF64 && t != Type::kF32x2) {
     return e.Refuse(in, "rounds in a way that PTX does not have for its type");
   }
   std::vector<Value*> out;
@@ -89,8 +89,22 @@ Status Finish(Emitter& e, const Instruction& in, Type t, Value* v) {
 
 enum class Binary { kAdd, kSub, kMul };
 
+/// Does the two elements of vectors one by one.
+template <typename F>
+Value* EachOfTwo(Emitter& e, llvm::Type* type, F&& element) {
+  Value* v = llvm::PoisonValue::get(type);
+  for (uint64_t i = 0; i < 2; ++i) v = e.ir.CreateInsertElement(v, element(i), i);
+  return v;
+}
+
 Value* FloatBinary(Emitter& e, const Instruction& in, Type t, Binary op, Value* a, Value* b) {
   const char* suffix = RoundingSuffix(in);
+  if (*suffix && t == Type::kF32x2) {
+    return EachOfTwo(e, a->getType(), [&](uint64_t i) {
+      return FloatBinary(e, in, Type::kF32, op, e.ir.CreateExtractElement(a, i),
+                         e.ir.CreateExtractElement(b, i));
+    });
+  }
   if (*suffix && (t == Type::kF32 || t == Type::kF64)) {
     static constexpr const char* kNames[] = {"cuplex_add", "cuplex_sub", "cuplex_mul"};
     return e.CallPure(
@@ -160,6 +174,12 @@ Value* Product(Emitter& e, const Instruction& in, Type t, Value* a, Value* b) {
 
 Value* FusedMultiplyAdd(Emitter& e, const Instruction& in, Type t, Value* a, Value* b, Value* c) {
   const char* suffix = RoundingSuffix(in);
+  if (*suffix && t == Type::kF32x2) {
+    return EachOfTwo(e, a->getType(), [&](uint64_t i) {
+      return FusedMultiplyAdd(e, in, Type::kF32, e.ir.CreateExtractElement(a, i),
+                              e.ir.CreateExtractElement(b, i), e.ir.CreateExtractElement(c, i));
+    });
+  }
   if (*suffix && (t == Type::kF32 || t == Type::kF64)) {
     return e.CallPure(std::string("cuplex_fma") + suffix + (t == Type::kF32 ? "_f32" : "_f64"), a->getType(),
                       {a, b, c});
@@ -270,7 +290,8 @@ Status EmitMad24(Emitter& e, const Instruction& in) {
   if (in.opcode == Opcode::kMad24) {
     if (in.operands.size() != 4) return e.Refuse(in, "takes 4 operands");
     TRY(Value * c, e.Read(in, in.operands[3], t));
-    product = e.ir.CreateAdd(product, c);
+    product = in.Has(Mod::kSat) ? e.ir.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, product, c)
+                                : e.ir.CreateAdd(product, c);
   }
   return e.Write(in, in.operands[0], product, is_signed);
 }
@@ -335,8 +356,19 @@ Status EmitMinMax(Emitter& e, const Instruction& in) {
   if (brain) {
     for (Value*& v : s) v = e.HalfToFloat(v, t);
   }
+  // .xorsign.abs: of the magnitudes, with the sign that the product would have.
+  Value* sign = nullptr;
+  if (in.Has(Mod::kXorsign)) {
+    Value* one = llvm::ConstantFP::get(s[0]->getType(), 1.0);
+    sign = e.ir.CreateFMul(e.ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, one, s[0]),
+                           e.ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, one, s[1]));
+  }
+  if (in.Has(Mod::kAbs)) {
+    for (Value*& v : s) v = e.ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v);
+  }
   Value* v = FloatMinMax(e, in, max, s[0], s[1]);
   if (n == 3) v = FloatMinMax(e, in, max, v, s[2]);
+  if (sign) v = e.ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, v, sign);
   if (brain) v = e.FloatToHalf(v, t);
   return Finish(e, in, t, v);
 }

@@ -89,6 +89,71 @@ TEST_F(Atomic, CompareAndSwapLoops) {
   EXPECT_EQ(*cell, want);
 }
 
+TEST_F(Atomic, VectorsAndHalves) {
+  auto program = Kernel(R"(
+    .reg .b32 %s<8>;
+    mov.f32 %f0, 0f3F800000; mov.f32 %f1, 0f40000000;
+    atom.global.v2.f32.add {%f2, %f3}, [%rd1], {%f0, %f1};
+    st.global.v2.f32 [%rd1+32], {%f2, %f3};
+    red.global.add.v4.f32 [%rd1+16], {%f0, %f1, %f0, %f1};
+    mov.b32 %s0, 0x3c00c000; mov.b32 %s1, 0x7e008000;
+    atom.global.min.noftz.f16x2 %s2, [%rd1+48], %s0; red.global.max.noftz.f16x2 [%rd1+52], %s1;
+    red.global.min.noftz.bf16x2 [%rd1+56], %s0; red.global.add.noftz.v2.bf16x2 [%rd1+64], {%s0, %s0};
+    st.global.u32 [%rd1+60], %s2;)");
+  ASSERT_TRUE(program);
+  auto* cell = Allocate<uint32_t>(32);
+  auto put = [&](int i, float f) { std::memcpy(cell + i, &f, 4); };
+  put(0, 10), put(1, 20), put(4, 1), put(5, 2), put(6, 3), put(7, 4);
+  cell[12] = 0x40007c01;  // 2.0 and a NaN; with 1.0 and -2.0
+  cell[13] = 0x3c000000;  // 1.0 and +0; with a NaN and -0
+  cell[14] = 0x3f80bf80;  // 1.0 and -1.0; 0x3c00 and 0xc000 are 2^-7 and -2.0
+  cell[16] = 0x3c004000;  // 2^-7 and 2.0, plus 2^-7 and -2.0
+  cell[17] = 0;
+  Run(*program, "run", {{1, 1, 1}, {1, 1, 1}}, cell);
+  auto get = [&](int i) {
+    float f;
+    std::memcpy(&f, cell + i, 4);
+    return f;
+  };
+  EXPECT_EQ(get(0), 11.0f);
+  EXPECT_EQ(get(1), 22.0f);
+  EXPECT_EQ(get(8), 10.0f);
+  EXPECT_EQ(get(9), 20.0f);
+  EXPECT_EQ(get(4), 2.0f);
+  EXPECT_EQ(get(5), 4.0f);
+  EXPECT_EQ(get(6), 4.0f);
+  EXPECT_EQ(get(7), 6.0f);
+  EXPECT_EQ(cell[12], 0x3c00c000u);
+  EXPECT_EQ(cell[13], 0x3c000000u);
+  EXPECT_EQ(cell[14], 0x3c00c000u);
+  EXPECT_EQ(cell[15], 0x40007c01u);
+  EXPECT_EQ(cell[16], 0x3c800000u);
+  EXPECT_EQ(cell[17], 0x3c00c000u);
+}
+
+TEST_F(Atomic, HundredAndTwentyEightBits) {
+  auto program = Load(R"(
+.visible .entry run(.param .u64 cell)
+{
+  .reg .b64 %rd<8>; .reg .b128 %q<4>; .reg .b32 %r<8>; .shared .align 16 .b8 smem[64];
+  ld.param.u64 %rd1, [cell];
+  mov.u64 %rd2, 3; mov.u64 %rd3, 4; mov.b128 %q0, {%rd2, %rd3};
+  ld.global.b128 %q1, [%rd1];
+  atom.global.cas.b128 %q2, [%rd1], %q1, %q0; st.global.b128 [%rd1+16], %q2;
+  atom.global.cas.b128 %q2, [%rd1], %q1, %q1;
+  atom.global.exch.b128 %q3, [%rd1+32], %q0; st.global.b128 [%rd1+48], %q3;
+  st.shared.b128 [smem], %q1; atom.shared.exch.b128 %q3, [smem], %q0; ld.shared.b128 %q2, [smem];
+  mov.b128 {%rd4, %rd5}, %q2; st.global.v2.u64 [%rd1+64], {%rd4, %rd5}; st.global.b128 [%rd1+80], %q3;
+  ret;
+})");
+  ASSERT_TRUE(program);
+  auto* cell = Allocate<uint64_t>(16);
+  for (uint64_t i = 0; i < 12; ++i) cell[i] = 100 + i;
+  Run(*program, "run", {{1, 1, 1}, {1, 1, 1}}, cell);
+  EXPECT_EQ(std::vector<uint64_t>(cell, cell + 12),
+            (std::vector<uint64_t>{3, 4, 100, 101, 3, 4, 104, 105, 3, 4, 100, 101}));
+}
+
 TEST_F(Atomic, SharedHistogram) {
   auto program = Load(R"(
 .visible .entry histogram(.param .u64 in, .param .u64 out)

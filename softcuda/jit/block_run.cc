@@ -20,7 +20,9 @@ void BlockRun::Begin(StepCode code, const BlockContext& context, std::byte* lane
       lanes, lane_bytes, local, context.local_bytes, {context.ntid[0], context.ntid[1], context.ntid[2]}};
   if (now == prepared_) {  // the block before had the same threads in the same place
     for (uint32_t t = 0; t < context.threads; ++t) {
-      reinterpret_cast<Lane*>(lanes + size_t{t} * lane_bytes)->resume = 0;
+      auto* lane = reinterpret_cast<Lane*>(lanes + size_t{t} * lane_bytes);
+      lane->resume = 0;
+      lane->cluster_phase = 0;
     }
   } else {
     prepared_ = now;
@@ -47,6 +49,7 @@ void BlockRun::Begin(StepCode code, const BlockContext& context, std::byte* lane
     if (barriers_used_) warp.arrived = {};
   }
   barriers_used_ = 0;
+  cluster_phase_ = 0;
 }
 
 BlockRun::State BlockRun::Advance(Running& running) {
@@ -129,6 +132,14 @@ void BlockRun::StartBarrier(Running& running, Warp& warp, Lane& lane, uint32_t b
   }
   barriers_used_ |= 1u << id;
   expected_[id] = (lane.count + kWarpSize - 1) / kWarpSize * kWarpSize;
+  if (id == kClusterBarrier) {
+    if (lane.c) {
+      lane.cluster_phase = cluster_phase_;
+    } else if (lane.cluster_phase != cluster_phase_) {  // everybody has arrived since
+      warp.ready |= bit;
+      return;
+    }
+  }
   if (lane.c) {  // bar.arrive
     warp.arrived[id] |= bit;
     warp.ready |= bit;
@@ -161,6 +172,7 @@ bool BlockRun::TryBarrier(uint32_t id) {
     all &= (came | warp_[w].missing) == ~0u;
   }
   if (!any || (expected_[id] ? total < expected_[id] : !all)) return false;
+  cluster_phase_ += id == kClusterBarrier;
   uint32_t yes = 0, votes = 0;
   for (uint32_t w = 0; w < warps_; ++w) {
     for (uint32_t m = here[w]; m; m &= m - 1) {
@@ -340,6 +352,25 @@ void BlockRun::Perform(Running& running, uint32_t w, Collective op, uint32_t gro
       return reduce(INT32_MIN, [](int32_t a, int32_t b) { return std::max(a, b); });
     case Collective::kReduxMaxU:
       return reduce(0u, [](uint32_t a, uint32_t b) { return std::max(a, b); });
+    case Collective::kReduxMinF:
+    case Collective::kReduxMaxF: {
+      bool max = op == Collective::kReduxMaxF,
+           nan_wins = LaneAt(w, static_cast<uint32_t>(std::countr_zero(group))).b;
+      constexpr uint32_t kNan = 0x7fffffff;
+      uint32_t v = kNan;
+      bool any_nan = false;
+      each([&](uint32_t, Lane& lane) {
+        auto bits = static_cast<uint32_t>(lane.value);
+        if ((bits & kNan) > 0x7f800000) {
+          any_nan = true;
+          return;
+        }
+        // In the order of these numbers floats are in theirs, -0 below +0.
+        auto order = [](uint32_t f) { return f >> 31 ? ~f : f | 0x80000000; };
+        if (v == kNan || (max ? order(bits) > order(v) : order(bits) < order(v))) v = bits;
+      });
+      return give(any_nan && nan_wins ? kNan : v);
+    }
     case Collective::kElect: {
       uint32_t leader = static_cast<uint32_t>(std::countr_zero(group));
       each([&](uint32_t i, Lane& lane) {

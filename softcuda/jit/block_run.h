@@ -29,7 +29,7 @@ class BlockRun {
   State Advance(Running& running);
 
  private:
-  static constexpr uint32_t kBarriers = 16;
+  static constexpr uint32_t kBarriers = kNumberedBarriers + 1;
 
   struct Warp {
     uint32_t missing = 0;  // exited, or never there
@@ -71,6 +71,7 @@ class BlockRun {
   uint32_t warps_ = 0;
   uint32_t live_ = 0;
   uint32_t barriers_used_ = 0;  // by number
+  uint32_t cluster_phase_ = 0;  // times that the cluster's barrier was complete
   std::array<uint32_t, kBarriers> expected_ = {};
   std::array<Warp, kMaxThreadsPerBlock / kWarpSize> warp_ = {};
 };

@@ -1,8 +1,12 @@
 // cvt: between types, with PTX's roundings and saturation.
+#include <array>
+#include <optional>
+
 #include <llvm/IR/Intrinsics.h>
 
 #include "softcuda/jit/emitter.h"
 #include "softcuda/jit/families.h"
+#include "softcuda/jit/small_float.h"
 
 namespace cuplex::softcuda {
 namespace {
@@ -88,38 +92,178 @@ Value* IntegerToFloat(Emitter& e, Value* v, Type from, Type to, Mod rounding) {
   return ToHalf(e, exact, to, rounding);
 }
 
-Status ConvertPair(Emitter& e, const Instruction& in) {
-  // cvt.rn.f16x2.f32 d, a, b: a goes to the upper half.
-  Type to = in.TypeAt(0);
-  Type one = to == Type::kF16x2 ? Type::kF16 : Type::kBf16;
-  if (in.operands.size() != 3 || in.TypeAt(1) != Type::kF32) {
-    return e.Refuse(in, "converts to a pair from something other than two .f32");
+/// Negative numbers to zero; NaN stays.
+Value* Rectify(Emitter& e, Value* f) {
+  Value* zero = llvm::ConstantFP::get(f->getType(), 0.0);
+  return e.ir.CreateSelect(e.ir.CreateFCmpOLT(f, zero), zero, f);
+}
+
+/// .satfinite of f16 and bf16: infinities become the largest number of their sign.
+Value* KeepFinite(Emitter& e, Value* v, Type to) {
+  Value* bits = e.ToBits(v);
+  uint64_t infinity = to == Type::kF16 ? 0x7c00 : 0x7f80;
+  auto constant = [&](uint64_t c) { return llvm::ConstantInt::get(bits->getType(), c); };
+  Value* magnitude = e.ir.CreateAnd(bits, constant(0x7fff));
+  Value* infinite = e.ir.CreateICmpEQ(magnitude, constant(infinity));
+  Value* nan = e.ir.CreateICmpUGT(magnitude, constant(infinity));
+  bits = e.ir.CreateSelect(infinite, e.ir.CreateSub(bits, constant(1)), bits);
+  return e.FromBits(e.ir.CreateSelect(nan, constant(0x7fff), bits), to);
+}
+
+Value* ToHalfOf(Emitter& e, const Instruction& in, Value* f, Type to) {
+  if (in.Has(Mod::kRelu)) f = Rectify(e, f);
+  Value* v = ToHalf(e, f, to, in.Rounding());
+  return in.Has(Mod::kSatfinite) ? KeepFinite(e, v, to) : v;
+}
+
+/// Small floats come in pairs, the first operand in the upper part.
+struct SmallPair {
+  SmallFloat kind = SmallFloat::kE4m3;
+  unsigned place = 8;  // bits from one to the other
+};
+std::optional<SmallPair> SmallPairOf(Type type) {
+  switch (type) {
+    case Type::kE4m3x2:
+      return SmallPair{SmallFloat::kE4m3, 8};
+    case Type::kE5m2x2:
+      return SmallPair{SmallFloat::kE5m2, 8};
+    case Type::kE3m2x2:
+      return SmallPair{SmallFloat::kE3m2, 8};
+    case Type::kE2m3x2:
+      return SmallPair{SmallFloat::kE2m3, 8};
+    case Type::kE2m1x2:
+      return SmallPair{SmallFloat::kE2m1, 4};
+    default:
+      return std::nullopt;
   }
+}
+
+/// The two floats of cvt's sources, lower first: two .f32, or a pair of halves, or of small floats.
+Result<std::array<Value*, 2>> PairOfFloats(Emitter& e, const Instruction& in, Type from) {
+  std::array<Value*, 2> out = {};
+  size_t wants = from == Type::kF32 ? 3 : 2;
+  if (in.operands.size() != wants) return e.Refuse(in, fmt::format("takes {} operands", wants));
+  if (from == Type::kF32) {
+    for (size_t i = 0; i < 2; ++i) {
+      TRY(out[i], e.Read(in, in.operands[2 - i], Type::kF32));
+    }
+    return out;
+  }
+  if (auto small = SmallPairOf(from)) {
+    TRY(Value * bits, e.Read(in, in.operands[1], small->place == 4 ? Type::kB8 : Type::kB16));
+    bits = e.ir.CreateZExt(bits, e.Int(32));
+    for (unsigned i = 0; i < 2; ++i) {
+      Value* code = e.ir.CreateAnd(e.ir.CreateLShr(bits, i * small->place), (1u << small->place) - 1);
+      out[i] = e.CallPure("cuplex_from_small_float", e.ir.getFloatTy(),
+                          {code, e.I32(static_cast<uint32_t>(small->kind))});
+    }
+    return out;
+  }
+  if (from != Type::kF16x2 && from != Type::kBf16x2) {
+    return e.Refuse(in, "converts from something other than two .f32, halves or small floats");
+  }
+  TRY(Value * v, e.Read(in, in.operands[1], from));
+  v = e.HalfToFloat(v, from);
+  for (uint64_t i = 0; i < 2; ++i) out[i] = e.ir.CreateExtractElement(v, i);
+  return out;
+}
+
+/// cvt.rn.f16x2.f32 d, a, b: a goes to the upper half; and cvt.rn.f16x2.e4m3x2 d, a.
+Status ConvertPair(Emitter& e, const Instruction& in) {
+  Type to = in.TypeAt(0), from = in.TypeAt(1);
+  if (in.TypeCount() != 2 || from == Type::kF16x2 || from == Type::kBf16x2) {
+    return e.Refuse(in, "converts to a pair from something other than two .f32 or small floats");
+  }
+  TRY(auto pair, PairOfFloats(e, in, from));
   Value* v = llvm::PoisonValue::get(e.TypeFor(to));
   for (unsigned i = 0; i < 2; ++i) {
-    TRY(Value * f, e.Read(in, in.operands[2 - i], Type::kF32));
-    if (in.Has(Mod::kRelu)) {
-      f = e.ir.CreateSelect(e.ir.CreateFCmpOLT(f, llvm::ConstantFP::get(f->getType(), 0.0)),
-                            llvm::ConstantFP::get(f->getType(), 0.0), f);
-    }
-    v = e.ir.CreateInsertElement(v, ToHalf(e, f, one, in.Rounding()), static_cast<uint64_t>(i));
+    Value* half = ToHalfOf(e, in, pair[i], to == Type::kF16x2 ? Type::kF16 : Type::kBf16);
+    v = e.ir.CreateInsertElement(v, half, static_cast<uint64_t>(i));
   }
   return e.Write(in, in.operands[0], v);
+}
+
+/// cvt.rn.satfinite.e4m3x2.f32 d, a, b and the like.
+Status ConvertToSmallPair(Emitter& e, const Instruction& in, SmallPair small) {
+  if (in.TypeCount() != 2 || in.Rounding() != Mod::kRn || !in.Has(Mod::kSatfinite) ||
+      SmallPairOf(in.TypeAt(1))) {
+    return e.Refuse(in, "needs .rn.satfinite and two .f32, or a pair of halves");
+  }
+  TRY(auto pair, PairOfFloats(e, in, in.TypeAt(1)));
+  Value* bits = e.I32(0);
+  for (unsigned i = 0; i < 2; ++i) {
+    Value* f = in.Has(Mod::kRelu) ? Rectify(e, pair[i]) : pair[i];
+    Value* code = e.CallPure("cuplex_small_float", e.Int(32), {f, e.I32(static_cast<uint32_t>(small.kind))});
+    bits = e.ir.CreateOr(bits, e.ir.CreateShl(code, i * small.place));
+  }
+  return e.Write(in, in.operands[0], e.ir.CreateTrunc(bits, e.Int(2 * small.place)));
+}
+
+/// To 10 bits of fraction.
+Status ConvertToTf32(Emitter& e, const Instruction& in) {
+  auto& ir = e.ir;
+  if (in.TypeAt(1) != Type::kF32) return e.Refuse(in, "converts between types that softcuda does not have");
+  TRY(Value * v, e.Read(in, in.operands[1], Type::kF32));
+  if (in.Has(Mod::kRelu)) v = Rectify(e, v);
+  Value* bits = e.ToBits(v);
+  Value* more = nullptr;  // what carries into the last place that is kept
+  switch (in.Rounding()) {
+    case Mod::kRna:
+      more = e.I32(0x1000);
+      break;
+    case Mod::kRn:
+      more = ir.CreateAdd(e.I32(0xfff), ir.CreateAnd(ir.CreateLShr(bits, 13), e.I32(1)));
+      break;
+    case Mod::kRz:
+      more = e.I32(0);
+      break;
+    default:
+      return e.Refuse(in, "rounds to tf32 in a way that PTX does not have");
+  }
+  Value* finite = ir.CreateICmpULT(ir.CreateAnd(bits, e.I32(0x7fffffff)), e.I32(0x7f800000));
+  Value* rounded = ir.CreateAnd(ir.CreateSelect(finite, ir.CreateAdd(bits, more), bits), e.I32(0xffffe000));
+  if (in.Has(Mod::kSatfinite)) {
+    Value* infinite = ir.CreateICmpEQ(ir.CreateAnd(rounded, e.I32(0x7fffffff)), e.I32(0x7f800000));
+    rounded = ir.CreateSelect(infinite, ir.CreateSub(rounded, e.I32(0x2000)), rounded);
+  }
+  return e.Write(in, in.operands[0], ir.CreateSelect(ir.CreateFCmpUNO(v, v), e.I32(0x7fffffff), rounded));
+}
+
+/// cvt.pack: two numbers clamped to fewer bits, side by side; bytes and less move what c holds up.
+Status ConvertPack(Emitter& e, const Instruction& in) {
+  Type to = in.TypeAt(0);
+  bool to_signed = to == Type::kS16 || to == Type::kS8 || to == Type::kS4, shifts = in.TypeCount() == 3;
+  bool fits = to_signed || to == Type::kU16 || to == Type::kU8 || to == Type::kU4;
+  unsigned bits = ptx::BitsOf(to);
+  if (!fits || in.TypeAt(1) != Type::kS32 || shifts != (bits < 16) ||
+      in.operands.size() != (shifts ? 4u : 3u)) {
+    return e.Refuse(in, "packs in a way that softcuda does not support");
+  }
+  int32_t low = to_signed ? -(1 << (bits - 1)) : 0;
+  int32_t high = to_signed ? (1 << (bits - 1)) - 1 : (1 << bits) - 1;
+  Value* out = e.I32(0);
+  if (shifts) {
+    TRY(Value * c, e.Read(in, in.operands[3], Type::kB32));
+    out = e.ir.CreateShl(c, 2 * bits);
+  }
+  for (unsigned i = 0; i < 2; ++i) {
+    TRY(Value * v, e.Read(in, in.operands[2 - i], Type::kS32));
+    v = e.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, v, e.I32(static_cast<uint32_t>(low)));
+    v = e.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, v, e.I32(static_cast<uint32_t>(high)));
+    out = e.ir.CreateOr(out, e.ir.CreateShl(e.ir.CreateAnd(v, e.I32((1u << bits) - 1)), i * bits));
+  }
+  return e.Write(in, in.operands[0], out);
 }
 
 }  // namespace
 
 Status EmitCvt(Emitter& e, const Instruction& in) {
   Type to = in.TypeAt(0), from = in.TypeAt(1);
+  if (in.Has(Mod::kPack)) return ConvertPack(e, in);
   if (to == Type::kF16x2 || to == Type::kBf16x2) return ConvertPair(e, in);
+  if (auto small = SmallPairOf(to)) return ConvertToSmallPair(e, in, *small);
   if (in.operands.size() != 2 || in.TypeCount() != 2) return e.Refuse(in, "takes two types and 2 operands");
-  if (to == Type::kTf32) {
-    TRY(Value * v, e.Read(in, in.operands[1], Type::kF32));
-    if (in.Rounding() != Mod::kRna) return e.Refuse(in, "rounds to tf32 in a way softcuda does not support");
-    // To 10 bits of fraction, halves away from zero.
-    Value* bits = e.ir.CreateAnd(e.ir.CreateAdd(e.ToBits(v), e.I32(0x1000)), e.I32(0xffffe000));
-    return e.Write(in, in.operands[0], e.ir.CreateSelect(e.ir.CreateFCmpUNO(v, v), e.I32(0x7fffffff), bits));
-  }
+  if (to == Type::kTf32) return ConvertToTf32(e, in);
   if (!(IsInteger(to) || IsFloat(to)) || !(IsInteger(from) || IsFloat(from))) {
     return e.Refuse(in, "converts between types that softcuda does not have");
   }
@@ -186,12 +330,8 @@ Status EmitCvt(Emitter& e, const Instruction& in) {
               : e.ir.CreateFPTrunc(v, e.ir.getFloatTy());
     }
   } else {
-    if (in.Has(Mod::kRelu)) {
-      Value* zero = llvm::ConstantFP::get(v->getType(), 0.0);
-      v = e.ir.CreateSelect(e.ir.CreateFCmpOLT(v, zero), zero, v);
-    }
     if (sat) v = e.Saturate(v);
-    return e.Write(in, in.operands[0], ToHalf(e, v, to, rounding));
+    return e.Write(in, in.operands[0], ToHalfOf(e, in, v, to));
   }
   if (in.Has(Mod::kFtz) && to == Type::kF32) v = e.Flush(v);
   if (sat) v = to == Type::kBf16 ? e.FloatToHalf(e.Saturate(e.HalfToFloat(v, to)), to) : e.Saturate(v);

@@ -213,6 +213,12 @@ Status Emitter::EmitBody() {
     unsigned bits = ptx::BitsOf(f.fn->TypeOfRegister(r));
     if (f.registers.size() > r) ir.CreateStore(llvm::ConstantInt::get(Int(bits), 0), RegisterSlot(f, r));
   }
+  if (f.fn->entry && build.kernel.stack_base) {
+    StoreLane(offsetof(Lane, stack), I32(static_cast<uint32_t>(build.kernel.stack_base)));
+  } else if (!f.fn->entry && UsesStack(*f.fn)) {
+    f.stack_before = Scratch(4, 4);
+    ir.CreateStore(LoadLane(offsetof(Lane, stack), 32), f.stack_before);
+  }
   if (!f.fn->entry) {
     llvm::IRBuilder<> top(entry_, entry_->end());  // valid whichever way a suspended thread comes back
     for (size_t i = 0; i < f.fn->parameters.size(); ++i) {
@@ -254,7 +260,8 @@ Status Emitter::EmitInstruction(const Instruction& in) {
     return Refuse(in, "makes the kernel, with the functions inlined into it, larger than softcuda compiles");
   }
   // Code that relies on threads taking turns, one at a time.
-  if (lockstep() && (in.opcode == ptx::Opcode::kMbarrier || in.Has(Mod::kMbarrier) || in.Has(Mod::kBulk))) {
+  if (lockstep() && (in.opcode == ptx::Opcode::kMbarrier || in.Has(Mod::kMbarrier) || in.Has(Mod::kBulk) ||
+                     in.Has(Mod::kMbarrierCompleteTxBytes))) {
     return Refuse(in, "changes memory in steps that lanes in lockstep would take together");
   }
   BasicBlock* after = nullptr;
@@ -305,6 +312,7 @@ uint32_t Emitter::IndexOf(const Instruction& in) const {
 
 void Emitter::Return() {
   Frame& f = *frame_;
+  if (f.stack_before) StoreLane(offsetof(Lane, stack), ir.CreateLoad(Int(32), f.stack_before));
   const FunctionLayout& layout = build.layout.functions[f.index];
   for (size_t i = 0; i < f.fn->returns.size(); ++i) {
     const ptx::Parameter& p = f.fn->returns[i];

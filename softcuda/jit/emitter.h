@@ -230,6 +230,8 @@ struct Emitter::Frame {
   Value* returns = nullptr;
   llvm::BasicBlock* end = nullptr;
   uint64_t local_base = 0;
+  Value* stack_before =
+      nullptr;  // memory: the top of the stack of alloca, to go back to; null where it stays
 };
 
 }  // namespace cuplex::softcuda

@@ -5,6 +5,10 @@
 #include "base/result.h"
 #include "ptx/module.h"
 
+namespace llvm {
+class Value;
+}
+
 namespace cuplex::softcuda {
 
 class Emitter;
@@ -24,13 +28,19 @@ EmitFunction EmitSet, EmitSelp, EmitSlct;
 // convert.cc
 EmitFunction EmitCvt;
 // memory.cc
-EmitFunction EmitMov, EmitLd, EmitSt, EmitCvta, EmitIsspacep, EmitFence, EmitNothing;
+EmitFunction EmitMov, EmitLd, EmitSt, EmitCvta, EmitIsspacep, EmitFence, EmitNothing, EmitCreatepolicy,
+    EmitMapa;
 // atomic.cc
 EmitFunction EmitAtom;
 // async.cc
 EmitFunction EmitCp, EmitMbarrier;
+/// Tells the mbarrier in shared memory that an asynchronous operation of so many bytes is done.
+Status CompleteTransaction(Emitter& e, const ptx::Instruction& in, const ptx::Operand& barrier,
+                           llvm::Value* bytes);
+// stack.cc
+EmitFunction EmitAlloca;
 // video.cc
-EmitFunction EmitVideo;
+EmitFunction EmitVideo, EmitScalarVideo;
 // matrices.cc
 EmitFunction EmitMatrix;
 // texture.cc

@@ -43,10 +43,16 @@ enum class Collective : uint32_t {
   kReduxMinU,
   kReduxMaxS,
   kReduxMaxU,
+  kReduxMinF,  // b: whether a NaN wins
+  kReduxMaxF,
   kElect,
   kActivemask,
   kMatrix,  // value: a packed MatrixOp (matrix.h), b: where in the record its words lie
 };
+
+/// Barriers that a program numbers; the cluster's, which is its one block's, comes after them.
+inline constexpr uint32_t kNumberedBarriers = 16;
+inline constexpr uint32_t kClusterBarrier = kNumberedBarriers;
 
 /// What a barrier computes of its threads' predicates, Lane::b for kBarrier.
 enum class BarrierVote : uint32_t { kNone, kPopc, kAnd, kOr };
@@ -64,8 +70,9 @@ struct alignas(16) Lane {
   uint32_t result_predicate = 0;
   uint32_t linear = 0;  // number in the block
   uint32_t tid[3] = {};
-  uint32_t reserved = 0;
-  uint64_t local = 0;  // address of the thread's local memory
+  uint32_t cluster_phase = 0;  // of the cluster's barrier, when the thread arrived there
+  uint64_t local = 0;          // address of the thread's local memory
+  uint32_t stack = 0;          // local address at which the next alloca finds room
 };
 static_assert(sizeof(Lane) % 16 == 0);
 

@@ -12,6 +12,7 @@ using ptx::Operand;
 using ptx::Space;
 
 constexpr uint64_t kStackOfRecursion = 16 << 10;
+constexpr uint64_t kStackOfAlloca = 16 << 10;
 
 uint64_t Align(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
@@ -21,6 +22,20 @@ template <typename F>
 void EachSymbol(const Operand& op, F&& visit) {
   if (op.symbol != ptx::SymbolKind::kNone) visit(op.symbol, op.id);
   for (const Operand& part : op.parts) EachSymbol(part, visit);
+}
+
+bool AsksForReserved(const Operand& op) {
+  if (op.kind != ptx::OperandKind::kSpecial) return false;
+  switch (op.special()) {
+    case ptx::Special::kReservedSmemOffsetBegin:
+    case ptx::Special::kReservedSmemOffsetEnd:
+    case ptx::Special::kReservedSmemOffsetCap:
+    case ptx::Special::kReservedSmemOffset0:
+    case ptx::Special::kReservedSmemOffset1:
+      return true;
+    default:
+      return false;
+  }
 }
 
 BufferLayout LayoutOfParameters(const ptx::Function& fn, const std::vector<ptx::Parameter>& parameters) {
@@ -44,6 +59,14 @@ void EachFunctionAddress(const ptx::Initializer& init, std::vector<FunctionLayou
 }
 
 }  // namespace
+
+bool UsesStack(const ptx::Function& function) {
+  return std::any_of(function.instructions.begin(), function.instructions.end(),
+                     [](const ptx::Instruction& in) {
+                       return in.opcode == ptx::Opcode::kAlloca || in.opcode == ptx::Opcode::kStacksave ||
+                              in.opcode == ptx::Opcode::kStackrestore;
+                     });
+}
 
 BufferLayout LayoutOfBuffer(const std::vector<ptx::Variable>& variables) {
   BufferLayout out;
@@ -122,6 +145,14 @@ Result<KernelLayout> LayOutKernel(const ptx::Module& module, const std::vector<F
       }
     }
   }
+  for (uint32_t f : out.reachable) {
+    for (const ptx::Instruction& in : module.functions[f].instructions) {
+      for (const Operand& op : in.operands) {
+        if (AsksForReserved(op)) out.reserved_shared = kReservedShared;
+      }
+    }
+  }
+  out.static_shared = out.reserved_shared;
   // Shared memory: what the reachable functions declare, and what they use of the module's.
   std::vector<bool> used(module.variables.size(), false);
   uint64_t align_of_dynamic = 16;
@@ -151,7 +182,6 @@ Result<KernelLayout> LayOutKernel(const ptx::Module& module, const std::vector<F
       align_of_dynamic = std::max<uint64_t>(align_of_dynamic, var.Alignment());
     }
   }
-  out.static_shared = out.static_shared ? out.static_shared : 0;
   uint64_t dynamic = Align(out.static_shared, align_of_dynamic);
   bool any_dynamic = false;
   for (uint32_t f : out.reachable) {
@@ -170,6 +200,7 @@ Result<KernelLayout> LayOutKernel(const ptx::Module& module, const std::vector<F
     }
   }
   if (any_dynamic) out.static_shared = dynamic;
+  out.static_shared -= out.reserved_shared;
   if (out.static_shared > kMaxShared) {
     return Fail(Blame::kUnsupported, "kernel `{}` declares {} bytes of shared memory; a block has {}",
                 module.functions[kernel].name, out.static_shared, kMaxShared);
@@ -192,6 +223,10 @@ Result<KernelLayout> LayOutKernel(const ptx::Module& module, const std::vector<F
   out.local_bytes = deepest(kernel);
   if (recursive || indirect) out.local_bytes += kStackOfRecursion;
   out.local_bytes = Align(out.local_bytes, 16);
+  for (uint32_t f : out.reachable) {
+    if (UsesStack(module.functions[f])) out.stack_base = std::max<uint64_t>(out.local_bytes, 16);
+  }
+  if (out.stack_base) out.local_bytes = out.stack_base + kStackOfAlloca;
   if (out.local_bytes > kMaxLocalBytes) {
     return Fail(Blame::kUnsupported, "kernel `{}` needs {} bytes of local memory a thread; {} is the most",
                 module.functions[kernel].name, out.local_bytes, kMaxLocalBytes);

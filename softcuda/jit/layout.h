@@ -40,13 +40,21 @@ struct ModuleLayout {
 
 constexpr uint32_t kModuleScope = ptx::kNoIndex;
 
+/// Bytes of shared memory that belong to the system, as %reserved_smem_offset_* tell.
+inline constexpr uint32_t kReservedShared = 1024;
+
 struct KernelLayout {
   /// {function or kModuleScope, variable} -> offset in shared memory.
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> shared;
   uint64_t static_shared = 0;
+  uint64_t reserved_shared = 0;     // in front of it: 0, or kReservedShared where the kernel asks for it
   uint64_t local_bytes = 0;         // per thread, a multiple of 16
+  uint64_t stack_base = 0;          // of them: where the stack of alloca starts; 0 where nothing uses it
   std::vector<uint32_t> reachable;  // functions, the kernel first
 };
+
+/// Whether the function allocates local memory as it runs.
+bool UsesStack(const ptx::Function& function);
 
 /// Parameters of a prototype: what calls through pointers pass.
 BufferLayout LayoutOfBuffer(const std::vector<ptx::Variable>& variables);

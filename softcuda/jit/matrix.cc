@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "softcuda/jit/half.h"
 #include "softcuda/jit/reach.h"
 #include "softcuda/jit/running.h"
 
@@ -19,28 +20,6 @@ constexpr unsigned kMostK = 64;   // of what is multiplied as floats
 constexpr unsigned kMostMN = 32;  // of either
 
 // --------------------------------------------------------------------------------------------- elements
-
-float FromHalf(uint16_t h) {
-  uint32_t bits = static_cast<uint32_t>(h & 0x7fff) << 13;
-  auto scaled = std::bit_cast<uint32_t>(std::bit_cast<float>(bits) * 0x1p112f);
-  if (bits >= 0x0f800000) scaled |= 0x7f800000;  // infinities and NaNs
-  return std::bit_cast<float>(scaled | static_cast<uint32_t>(h & 0x8000) << 16);
-}
-
-/// To nearest even.
-uint16_t ToHalf(float f) {
-  auto bits = std::bit_cast<uint32_t>(f);
-  uint32_t sign = bits >> 16 & 0x8000;
-  bits &= 0x7fffffff;
-  if (bits > 0x7f800000) return 0x7fff;
-  if (bits >= 0x47800000) return static_cast<uint16_t>(sign | 0x7c00);
-  if (bits < 0x38800000) {  // subnormal: the last place of 0.5 is that of the smallest half
-    float shifted = std::bit_cast<float>(bits) + 0.5f;
-    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f)));
-  }
-  bits += 0xc8000fff + (bits >> 13 & 1);
-  return static_cast<uint16_t>(sign | bits >> 13);
-}
 
 constexpr std::array<float, 256> TableOfE4m3() {
   std::array<float, 256> out = {};
@@ -60,7 +39,7 @@ constexpr std::array<float, 256> kE4m3 = TableOfE4m3();
 struct Half {
   static constexpr unsigned kTile = 8;
   static float Get(const uint32_t* words, unsigned i) {
-    return FromHalf(static_cast<uint16_t>(words[i / 2] >> 16 * (i % 2)));
+    return FloatFromHalf(static_cast<uint16_t>(words[i / 2] >> 16 * (i % 2)));
   }
 };
 struct Brain {
@@ -96,7 +75,7 @@ struct E4m3 {
 struct E5m2 {
   static constexpr unsigned kTile = 16;
   static float Get(const uint32_t* words, unsigned i) {
-    return FromHalf(static_cast<uint16_t>((words[i / 4] >> 8 * (i % 4) & 255) << 8));
+    return FloatFromHalf(static_cast<uint16_t>((words[i / 4] >> 8 * (i % 4) & 255) << 8));
   }
 };
 
@@ -228,8 +207,8 @@ uint32_t AddInteger(uint32_t c, float sum, bool satfinite) {
       if (integer) {
         to[0] = to[1] = 0;
       } else if (op.c == MatrixType::kF16) {
-        to[0] = FromHalf(static_cast<uint16_t>(c[pair][lane]));
-        to[1] = FromHalf(static_cast<uint16_t>(c[pair][lane] >> 16));
+        to[0] = FloatFromHalf(static_cast<uint16_t>(c[pair][lane]));
+        to[1] = FloatFromHalf(static_cast<uint16_t>(c[pair][lane] >> 16));
       } else {
         to[0] = std::bit_cast<float>(c[2 * pair][lane]);
         to[1] = std::bit_cast<float>(c[2 * pair + 1][lane]);
@@ -244,7 +223,7 @@ uint32_t AddInteger(uint32_t c, float sum, bool satfinite) {
         out[2 * pair][lane] = AddInteger(c[2 * pair][lane], from[0], op.satfinite);
         out[2 * pair + 1][lane] = AddInteger(c[2 * pair + 1][lane], from[1], op.satfinite);
       } else if (op.d == MatrixType::kF16) {
-        out[pair][lane] = ToHalf(from[0]) | static_cast<uint32_t>(ToHalf(from[1])) << 16;
+        out[pair][lane] = HalfFromFloat(from[0]) | static_cast<uint32_t>(HalfFromFloat(from[1])) << 16;
       } else {
         out[2 * pair][lane] = std::bit_cast<uint32_t>(from[0]);
         out[2 * pair + 1][lane] = std::bit_cast<uint32_t>(from[1]);
@@ -342,7 +321,7 @@ void MultiplyVolta(const MatrixOp& op, const Row* in, Row* out) {
   const Row* b = a + 2;
   const Row* c = b + 2;
   auto half = [](const Row* rows, unsigned i, unsigned lane) {
-    return FromHalf(static_cast<uint16_t>(rows[i / 2][lane] >> 16 * (i % 2)));
+    return FloatFromHalf(static_cast<uint16_t>(rows[i / 2][lane] >> 16 * (i % 2)));
   };
   // Element i of a lane's accumulator, as PTX has it for halves and for floats.
   auto place = [](MatrixType type, unsigned lane, unsigned i) {
@@ -377,9 +356,9 @@ void MultiplyVolta(const MatrixOp& op, const Row* in, Row* out) {
         if (op.d != MatrixType::kF16) {
           out[i][lane] = std::bit_cast<uint32_t>(sum[row][column]);
         } else if (i % 2 == 0) {
-          out[i / 2][lane] = ToHalf(sum[row][column]);
+          out[i / 2][lane] = HalfFromFloat(sum[row][column]);
         } else {
-          out[i / 2][lane] |= static_cast<uint32_t>(ToHalf(sum[row][column])) << 16;
+          out[i / 2][lane] |= static_cast<uint32_t>(HalfFromFloat(sum[row][column])) << 16;
         }
       }
     }

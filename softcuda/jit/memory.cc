@@ -1,4 +1,4 @@
-// mov ld st cvta isspacep membar fence: values and the memory they lie in.
+// mov ld st cvta isspacep mapa createpolicy membar fence: values and the memory they lie in.
 #include "softcuda/jit/emitter.h"
 #include "softcuda/jit/families.h"
 
@@ -95,7 +95,8 @@ Status EmitMov(Emitter& e, const Instruction& in) {
 }
 
 Status EmitLd(Emitter& e, const Instruction& in) {
-  if (in.operands.size() != 2) return e.Refuse(in, "takes 2 operands");
+  size_t wants = 2u + in.Has(Mod::kL2CacheHint);
+  if (in.operands.size() != wants) return e.Refuse(in, fmt::format("takes {} operands", wants));
   Type t = in.TypeAt();
   unsigned n = in.VectorWidth(), size = ptx::BitsOf(t) / 8;
   if (!size) return e.Refuse(in, "loads a type that has no bytes");
@@ -134,7 +135,18 @@ Status EmitLd(Emitter& e, const Instruction& in) {
 }
 
 Status EmitSt(Emitter& e, const Instruction& in) {
-  if (in.operands.size() != 2) return e.Refuse(in, "takes 2 operands");
+  if (in.Has(Mod::kBulk)) {  // st.bulk: zeros
+    if (in.operands.size() != 3) return e.Refuse(in, "takes 3 operands");
+    Space space = MemorySpace(in);
+    TRY(Value * to, e.PlainAddress(in, in.operands[0], space));
+    TRY(Value * size, e.Read(in, in.operands[1], Type::kU64));
+    e.CallRuntime("cuplex_bulk_zero", e.ir.getVoidTy(), {e.lane(), to, size, e.I32(space == Space::kShared)});
+    return {};
+  }
+  // st.async tells an mbarrier, its third operand, and is done here when it is issued.
+  bool async = in.Has(Mod::kAsync);
+  size_t wants = 2u + async + in.Has(Mod::kL2CacheHint);
+  if (in.operands.size() != wants) return e.Refuse(in, fmt::format("takes {} operands", wants));
   Type t = in.TypeAt();
   unsigned n = in.VectorWidth(), size = ptx::BitsOf(t) / 8;
   if (!size) return e.Refuse(in, "stores a type that has no bytes");
@@ -167,7 +179,7 @@ Status EmitSt(Emitter& e, const Instruction& in) {
     for (unsigned i = 0; i < n; ++i) v = e.ir.CreateInsertElement(v, values[i], static_cast<uint64_t>(i));
   }
   e.MarkProgramAccess(e.ir.CreateAlignedStore(v, at, llvm::Align(n * size), order.is_volatile));
-  return {};
+  return async ? CompleteTransaction(e, in, in.operands[2], e.I32(n * size)) : Status();
 }
 
 Status EmitCvta(Emitter& e, const Instruction& in) {
@@ -252,5 +264,21 @@ Status EmitFence(Emitter& e, const Instruction& in) {
 }
 
 Status EmitNothing(Emitter&, const Instruction&) { return {}; }
+
+Status EmitCreatepolicy(Emitter& e, const Instruction& in) {
+  if (in.operands.empty()) return e.Refuse(in, "has no operands");
+  return e.Write(in, in.operands[0], e.I64(0));  // whatever it says, there is no cache to say it to
+}
+
+Status EmitMapa(Emitter& e, const Instruction& in) {
+  // The one block of a cluster has its own addresses, and number 0.
+  if (in.opcode == ptx::Opcode::kGetctarank) {
+    if (in.operands.size() != 2) return e.Refuse(in, "takes 2 operands");
+    return e.Write(in, in.operands[0], e.I32(0));
+  }
+  if (in.operands.size() != 3) return e.Refuse(in, "takes 3 operands");
+  TRY(Value * v, e.Read(in, in.operands[1], in.TypeAt()));
+  return e.Write(in, in.operands[0], v);
+}
 
 }  // namespace cuplex::softcuda

@@ -20,17 +20,18 @@ const Mods kMultiply = {Mod::kRn,  Mod::kRz, Mod::kRm, Mod::kRp,   Mod::kFtz,
                         Mod::kSat, Mod::kLo, Mod::kHi, Mod::kWide, Mod::kCc};
 const Mods kFused = {Mod::kRn, Mod::kRz, Mod::kRm, Mod::kRp, Mod::kFtz, Mod::kSat, Mod::kRelu};
 const Mods kDivide = {Mod::kRn, Mod::kRz, Mod::kRm, Mod::kRp, Mod::kFtz, Mod::kApprox, Mod::kFull};
-const Mods kMinMax = {Mod::kFtz, Mod::kNan, Mod::kRelu};
+const Mods kMinMax = {Mod::kXorsign, Mod::kAbs, Mod::kFtz, Mod::kNan, Mod::kRelu};
 const Mods kFtz = {Mod::kFtz};
 const Mods kApprox = {Mod::kApprox, Mod::kFtz};
 const Mods kLoHi = {Mod::kLo, Mod::kHi};
+const Mods kLoHiSat = {Mod::kLo, Mod::kHi, Mod::kSat};
 const Mods kCarry = {Mod::kLo, Mod::kHi, Mod::kCc};
 const Mods kCompare = {Mod::kEq,  Mod::kNe,  Mod::kLt,  Mod::kLe,  Mod::kGt,  Mod::kGe,
                        Mod::kLo,  Mod::kLs,  Mod::kHi,  Mod::kHs,  Mod::kEqu, Mod::kNeu,
                        Mod::kLtu, Mod::kLeu, Mod::kGtu, Mod::kGeu, Mod::kNum, Mod::kNanu,
                        Mod::kAnd, Mod::kOr,  Mod::kXor, Mod::kFtz};
-const Mods kConvert = {Mod::kRn,  Mod::kRz,  Mod::kRm,  Mod::kRp,  Mod::kRna, Mod::kRni,
-                       Mod::kRzi, Mod::kRmi, Mod::kRpi, Mod::kFtz, Mod::kSat, Mod::kRelu};
+const Mods kConvert = {Mod::kRn,  Mod::kRz,  Mod::kRm,  Mod::kRp,  Mod::kRna,  Mod::kRni,       Mod::kRzi,
+                       Mod::kRmi, Mod::kRpi, Mod::kFtz, Mod::kSat, Mod::kRelu, Mod::kSatfinite, Mod::kPack};
 const Mods kCacheAndOrder = {Mod::kWeak,
                              Mod::kVolatile,
                              Mod::kRelaxed,
@@ -63,20 +64,54 @@ const Mods kCacheAndOrder = {Mod::kWeak,
                              Mod::kV2,
                              Mod::kV4,
                              Mod::kV8,
-                             Mod::kUnified};
-const Mods kAtomic = {Mod::kRelaxed, Mod::kAcquire, Mod::kRelease, Mod::kAcqRel, Mod::kSc,
-                      Mod::kCta,     Mod::kCluster, Mod::kGpu,     Mod::kSys,    Mod::kAnd,
-                      Mod::kOr,      Mod::kXor,     Mod::kAdd,     Mod::kMin,    Mod::kMax,
-                      Mod::kInc,     Mod::kDec,     Mod::kCas,     Mod::kExch,   Mod::kNoftz};
-const Mods kFences = {Mod::kCta,   Mod::kCluster, Mod::kGpu,          Mod::kSys,     Mod::kGl,
-                      Mod::kSc,    Mod::kAcqRel,  Mod::kAcquire,      Mod::kRelease, Mod::kProxyAlias,
-                      Mod::kProxy, Mod::kAlias,   Mod::kMbarrierInit, Mod::kAsync};
-const Mods kBarriers = {Mod::kSync, Mod::kArrive, Mod::kRed, Mod::kWarp, Mod::kAligned,
-                        Mod::kCta,  Mod::kPopc,   Mod::kAnd, Mod::kOr};
+                             Mod::kUnified,
+                             Mod::kL2EvictUnchanged,
+                             Mod::kL2CacheHint};
+const Mods kStore = [] {
+  Mods all = kCacheAndOrder;
+  for (Mod m : {Mod::kBulk, Mod::kAsync, Mod::kMbarrierCompleteTxBytes}) all.push_back(m);
+  return all;
+}();
+const Mods kAtomic = {Mod::kRelaxed, Mod::kAcquire,
+                      Mod::kRelease, Mod::kAcqRel,
+                      Mod::kSc,      Mod::kCta,
+                      Mod::kCluster, Mod::kGpu,
+                      Mod::kSys,     Mod::kAnd,
+                      Mod::kOr,      Mod::kXor,
+                      Mod::kAdd,     Mod::kMin,
+                      Mod::kMax,     Mod::kInc,
+                      Mod::kDec,     Mod::kCas,
+                      Mod::kExch,    Mod::kNoftz,
+                      Mod::kV2,      Mod::kV4,
+                      Mod::kV8,      Mod::kL2CacheHint,
+                      Mod::kAsync,   Mod::kMbarrierCompleteTxBytes};
+const Mods kFences = {Mod::kCta,
+                      Mod::kCluster,
+                      Mod::kGpu,
+                      Mod::kSys,
+                      Mod::kGl,
+                      Mod::kSc,
+                      Mod::kAcqRel,
+                      Mod::kAcquire,
+                      Mod::kRelease,
+                      Mod::kProxyAlias,
+                      Mod::kProxy,
+                      Mod::kAlias,
+                      Mod::kMbarrierInit,
+                      Mod::kAsync,
+                      Mod::kTensormap,
+                      Mod::kTensormapGeneric,
+                      Mod::kAsyncGeneric,
+                      Mod::kSyncRestrictSharedCta,
+                      Mod::kSyncRestrictSharedCluster};
+const Mods kBarriers = {Mod::kSync, Mod::kArrive,  Mod::kRed,     Mod::kWarp,   Mod::kAligned,
+                        Mod::kCta,  Mod::kPopc,    Mod::kAnd,     Mod::kOr,     Mod::kCluster,
+                        Mod::kWait, Mod::kAcquire, Mod::kRelease, Mod::kRelaxed};
 const Mods kShuffle = {Mod::kSync, Mod::kUp, Mod::kDown, Mod::kBfly, Mod::kIdx};
 const Mods kVote = {Mod::kSync, Mod::kAll, Mod::kAny, Mod::kUni, Mod::kBallot};
 const Mods kMatch = {Mod::kSync, Mod::kAny, Mod::kAll};
-const Mods kRedux = {Mod::kSync, Mod::kAdd, Mod::kMin, Mod::kMax, Mod::kAnd, Mod::kOr, Mod::kXor};
+const Mods kRedux = {Mod::kAbs, Mod::kNan, Mod::kSync, Mod::kAdd, Mod::kMin,
+                     Mod::kMax, Mod::kAnd, Mod::kOr,   Mod::kXor};
 const Mods kSync = {Mod::kSync};
 const Mods kUniform = {Mod::kUni};
 const Mods kIndexed = {Mod::kIdx, Mod::kUni};
@@ -86,18 +121,51 @@ const Mods kWrapClamp = {Mod::kWrap, Mod::kClamp, Mod::kL, Mod::kR};
 const Mods kPermute = {Mod::kF4e, Mod::kB4e, Mod::kRc8, Mod::kEcl, Mod::kEcr, Mod::kRc16};
 const Mods kTest = {Mod::kFinite,     Mod::kInfinite, Mod::kNumber,
                     Mod::kNotanumber, Mod::kNormal,   Mod::kSubnormal};
-const Mods kPrefetch = {Mod::kL1, Mod::kL2, Mod::kL2EvictLast, Mod::kL2EvictNormal};
+const Mods kPrefetch = {Mod::kTensormap, Mod::kL1, Mod::kL2, Mod::kL2EvictLast, Mod::kL2EvictNormal};
 const Mods kLogic = {Mod::kAnd, Mod::kOr, Mod::kXor};
 const Mods kDepend = {Mod::kWait, Mod::kLaunchDependents};
 
 const Mods kVideo = {Mod::kSat, Mod::kAdd};
-const Mods kCopyAsync = {Mod::kAsync,   Mod::kCa,       Mod::kCg,          Mod::kL2x64B,
-                         Mod::kL2x128B, Mod::kL2x256B,  Mod::kCommitGroup, Mod::kWaitGroup,
-                         Mod::kWaitAll, Mod::kMbarrier, Mod::kArrive,      Mod::kNoinc};
-const Mods kMemoryBarrier = {Mod::kInit,         Mod::kInval,    Mod::kArrive,  Mod::kArriveDrop,
-                             Mod::kNoComplete,   Mod::kTestWait, Mod::kTryWait, Mod::kParity,
-                             Mod::kPendingCount, Mod::kRelease,  Mod::kAcquire, Mod::kRelaxed,
-                             Mod::kCta,          Mod::kCluster};
+const Mods kScalarVideo = {Mod::kSat,   Mod::kAdd, Mod::kMin,  Mod::kMax,  Mod::kWrap,
+                           Mod::kClamp, Mod::kPo,  Mod::kShr7, Mod::kShr15};
+const Mods kCompareVideo = {Mod::kEq, Mod::kNe,  Mod::kLt,  Mod::kLe, Mod::kGt,
+                            Mod::kGe, Mod::kAdd, Mod::kMin, Mod::kMax};
+const Mods kCopyAsync = {Mod::kAsync,
+                         Mod::kCa,
+                         Mod::kCg,
+                         Mod::kL2x64B,
+                         Mod::kL2x128B,
+                         Mod::kL2x256B,
+                         Mod::kCommitGroup,
+                         Mod::kWaitGroup,
+                         Mod::kWaitAll,
+                         Mod::kMbarrier,
+                         Mod::kArrive,
+                         Mod::kNoinc,
+                         Mod::kBulk,
+                         Mod::kBulkGroup,
+                         Mod::kRead,
+                         Mod::kMbarrierCompleteTxBytes,
+                         Mod::kMulticastCluster,
+                         Mod::kL2CacheHint,
+                         Mod::kPrefetch,
+                         Mod::kL2,
+                         Mod::kReduce,
+                         Mod::kAdd,
+                         Mod::kMin,
+                         Mod::kMax,
+                         Mod::kInc,
+                         Mod::kDec,
+                         Mod::kAnd,
+                         Mod::kOr,
+                         Mod::kXor,
+                         Mod::kNoftz,
+                         Mod::kTensor,
+                         Mod::kCpMask};
+const Mods kMemoryBarrier = {Mod::kInit,         Mod::kInval,    Mod::kArrive,   Mod::kArriveDrop,
+                             Mod::kNoComplete,   Mod::kTestWait, Mod::kTryWait,  Mod::kParity,
+                             Mod::kPendingCount, Mod::kRelease,  Mod::kAcquire,  Mod::kRelaxed,
+                             Mod::kCta,          Mod::kCluster,  Mod::kExpectTx, Mod::kCompleteTx};
 const Mods kMultiplyMatrix = {
     Mod::kMma,      Mod::kSync,      Mod::kAligned,   Mod::kRow,      Mod::kCol,     Mod::kSatfinite,
     Mod::kRn,       Mod::kRz,        Mod::kRm,        Mod::kRp,       Mod::kAnd,     Mod::kXor,
@@ -118,6 +186,11 @@ const Mods kSurface = {Mod::kB,   Mod::kP,   Mod::kD1,  Mod::kD2,   Mod::kD3,   
                        Mod::kA2d, Mod::kCa,  Mod::kCg,  Mod::kCs,   Mod::kCv,    Mod::kWb,
                        Mod::kWt,  Mod::kV2,  Mod::kV4,  Mod::kTrap, Mod::kClamp, Mod::kZero,
                        Mod::kAdd, Mod::kMin, Mod::kMax, Mod::kAnd,  Mod::kOr};
+const Mods kCachePolicy = {Mod::kFractional,   Mod::kRange,           Mod::kCvt,
+                           Mod::kL2,           Mod::kL2EvictLast,     Mod::kL2EvictNormal,
+                           Mod::kL2EvictFirst, Mod::kL2EvictUnchanged};
+const Mods kRegisters = {Mod::kInc, Mod::kDec, Mod::kSync, Mod::kAligned};
+const Mods kMasked = {Mod::kMask};
 constexpr bool kWrites = true, kReads = false, kWaits = true;
 
 const std::vector<OpcodeRow>& Rows() {
@@ -127,7 +200,9 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kActivemask, EmitActivemask, kWrites, kWaits, kNothing},
         {Opcode::kAdd, EmitAdd, kWrites, false, kFloat},
         {Opcode::kAddc, EmitAdd, kWrites, false, kFloat},
+        {Opcode::kAlloca, EmitAlloca, kWrites, false, kNothing},
         {Opcode::kAnd, EmitLogic, kWrites, false, kNothing},
+        {Opcode::kApplypriority, EmitNothing, kReads, false, kCachePolicy},
         {Opcode::kAtom, EmitAtom, kWrites, false, kAtomic},
         {Opcode::kBar, EmitBarrier, kWrites, kWaits, kBarriers},
         {Opcode::kBarrier, EmitBarrier, kWrites, kWaits, kBarriers},
@@ -145,8 +220,10 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kCopysign, EmitCopysign, kWrites, false, kNothing},
         {Opcode::kCos, EmitMath, kWrites, false, kApprox},
         {Opcode::kCp, EmitCp, kReads, false, kCopyAsync},
+        {Opcode::kCreatepolicy, EmitCreatepolicy, kWrites, false, kCachePolicy},
         {Opcode::kCvt, EmitCvt, kWrites, false, kConvert},
         {Opcode::kCvta, EmitCvta, kWrites, false, kTo},
+        {Opcode::kDiscard, EmitNothing, kReads, false, kCachePolicy},
         {Opcode::kDiv, EmitDiv, kWrites, false, kDivide},
         {Opcode::kDp2a, EmitDotProduct, kWrites, false, kLoHi},
         {Opcode::kDp4a, EmitDotProduct, kWrites, false, kNothing},
@@ -156,6 +233,7 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kFence, EmitFence, kReads, false, kFences},
         {Opcode::kFma, EmitFma, kWrites, false, kFused},
         {Opcode::kFns, EmitFns, kWrites, false, kNothing},
+        {Opcode::kGetctarank, EmitMapa, kWrites, false, kNothing},
         {Opcode::kGriddepcontrol, EmitNothing, kReads, false, kDepend},
         {Opcode::kIsspacep, EmitIsspacep, kWrites, false, kNothing},
         {Opcode::kLd, EmitLd, kWrites, false, kCacheAndOrder},
@@ -164,8 +242,9 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kLg2, EmitMath, kWrites, false, kApprox},
         {Opcode::kLop3, EmitLop3, kWrites, false, kLogic},
         {Opcode::kMad, EmitMad, kWrites, false, kMultiply},
-        {Opcode::kMad24, EmitMad24, kWrites, false, kLoHi},
+        {Opcode::kMad24, EmitMad24, kWrites, false, kLoHiSat},
         {Opcode::kMadc, EmitMad, kWrites, false, kCarry},
+        {Opcode::kMapa, EmitMapa, kWrites, false, kNothing},
         {Opcode::kMatch, EmitMatch, kWrites, kWaits, kMatch},
         {Opcode::kMax, EmitMinMax, kWrites, false, kMinMax},
         {Opcode::kMbarrier, EmitMbarrier, kWrites, false, kMemoryBarrier},
@@ -180,7 +259,7 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kNeg, EmitNeg, kWrites, false, kFtz},
         {Opcode::kNot, EmitNot, kWrites, false, kNothing},
         {Opcode::kOr, EmitLogic, kWrites, false, kNothing},
-        {Opcode::kPmevent, EmitNothing, kReads, false, {}},
+        {Opcode::kPmevent, EmitNothing, kReads, false, kMasked},
         {Opcode::kPopc, EmitBitCount, kWrites, false, kNothing},
         {Opcode::kPrefetch, EmitNothing, kReads, false, kPrefetch},
         {Opcode::kPrefetchu, EmitNothing, kReads, false, kPrefetch},
@@ -194,6 +273,7 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kSad, EmitSad, kWrites, false, kNothing},
         {Opcode::kSelp, EmitSelp, kWrites, false, kNothing},
         {Opcode::kSet, EmitSet, kWrites, false, kCompare},
+        {Opcode::kSetmaxnreg, EmitNothing, kReads, false, kRegisters},
         {Opcode::kSetp, EmitSet, kWrites, false, kCompare},
         {Opcode::kShf, EmitShf, kWrites, false, kWrapClamp},
         {Opcode::kShfl, EmitShfl, kWrites, kWaits, kShuffle},
@@ -202,7 +282,9 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kSin, EmitMath, kWrites, false, kApprox},
         {Opcode::kSlct, EmitSlct, kWrites, false, kFtz},
         {Opcode::kSqrt, EmitRoot, kWrites, false, kDivide},
-        {Opcode::kSt, EmitSt, kReads, false, kCacheAndOrder},
+        {Opcode::kSt, EmitSt, kReads, false, kStore},
+        {Opcode::kStackrestore, EmitAlloca, kReads, false, kNothing},
+        {Opcode::kStacksave, EmitAlloca, kWrites, false, kNothing},
         {Opcode::kStmatrix, EmitMatrix, kReads, kWaits, kMoveMatrix},
         {Opcode::kSub, EmitSub, kWrites, false, kFloat},
         {Opcode::kSubc, EmitSub, kWrites, false, kFloat},
@@ -217,16 +299,27 @@ const std::vector<OpcodeRow>& Rows() {
         {Opcode::kTld4, EmitTld4, kWrites, false, kGather},
         {Opcode::kTrap, EmitTrap, kReads, false, kNothing},
         {Opcode::kTxq, EmitTextureQuery, kWrites, false, kTextureQuery},
+        {Opcode::kVabsdiff, EmitScalarVideo, kWrites, false, kScalarVideo},
         {Opcode::kVabsdiff2, EmitVideo, kWrites, false, kVideo},
         {Opcode::kVabsdiff4, EmitVideo, kWrites, false, kVideo},
+        {Opcode::kVadd, EmitScalarVideo, kWrites, false, kScalarVideo},
         {Opcode::kVadd2, EmitVideo, kWrites, false, kVideo},
         {Opcode::kVadd4, EmitVideo, kWrites, false, kVideo},
         {Opcode::kVavrg2, EmitVideo, kWrites, false, kVideo},
         {Opcode::kVavrg4, EmitVideo, kWrites, false, kVideo},
+        {Opcode::kVmad, EmitScalarVideo, kWrites, false, kScalarVideo},
+        {Opcode::kVmax, EmitScalarVideo, kWrites, false, kScalarVideo},
         {Opcode::kVmax2, EmitVideo, kWrites, false, kVideo},
         {Opcode::kVmax4, EmitVideo, kWrites, false, kVideo},
+        {Opcode::kVmin, EmitScalarVideo, kWrites, false, kScalarVideo},
         {Opcode::kVmin2, EmitVideo, kWrites, false, kVideo},
         {Opcode::kVmin4, EmitVideo, kWrites, false, kVideo},
+        {Opcode::kVset, EmitScalarVideo, kWrites, false, kCompareVideo},
+        {Opcode::kVset2, EmitVideo, kWrites, false, kCompareVideo},
+        {Opcode::kVset4, EmitVideo, kWrites, false, kCompareVideo},
+        {Opcode::kVshl, EmitScalarVideo, kWrites, false, kScalarVideo},
+        {Opcode::kVshr, EmitScalarVideo, kWrites, false, kScalarVideo},
+        {Opcode::kVsub, EmitScalarVideo, kWrites, false, kScalarVideo},
         {Opcode::kVsub2, EmitVideo, kWrites, false, kVideo},
         {Opcode::kVsub4, EmitVideo, kWrites, false, kVideo},
         {Opcode::kVote, EmitVote, kWrites, kWaits, kVote},
@@ -255,7 +348,8 @@ std::optional<std::string> WhyNot(const ptx::Module& module, const ptx::Instruct
   };
   const OpcodeRow* row = FindOpcodeRow(in.opcode);
   if (!row) return because("is not supported by softcuda");
-  if (row->writes && in.operands.empty()) return because("has no operands");
+  // barrier.cluster.arrive shares its row with bar.red, which writes.
+  if (row->writes && in.operands.empty() && !in.Has(Mod::kCluster)) return because("has no operands");
   for (Mod mod : in.mods) {
     if (ptx::TypeOf(mod) != ptx::Type::kNone || ptx::SpaceOf(mod) != ptx::Space::kNone) continue;
     if (std::find(row->mods.begin(), row->mods.end(), mod) == row->mods.end()) {

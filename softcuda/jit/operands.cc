@@ -117,8 +117,10 @@ Value* Emitter::Special(const Instruction& in, ptx::Special special, Mod compone
     case S::kClusterNctaid:
     case S::kClusterNctarank:
       return I32(1);
-    case S::kIsExplicitCluster:
-      return ir.getFalse();
+    case S::kIsExplicitCluster: {
+      const ptx::Function& kernel = build.module.functions[build.kernel.reachable[0]];
+      return ir.getInt1(kernel.FindDirective("explicitcluster") || kernel.FindDirective("reqnctapercluster"));
+    }
     case S::kLaneid:
       return laneid();
     case S::kWarpid:
@@ -161,14 +163,22 @@ Value* Emitter::Special(const Instruction& in, ptx::Special special, Mod compone
     case S::kDynamicSmemSize:
       return ContextField(offsetof(BlockContext, dynamic_shared), 32);
     case S::kTotalSmemSize:
+      return ir.CreateSub(ContextField(offsetof(BlockContext, shared_bytes), 32),
+                          I32(static_cast<uint32_t>(build.kernel.reserved_shared)));
     case S::kAggrSmemSize:
       return ContextField(offsetof(BlockContext, shared_bytes), 32);
-    // Nothing of a block's shared memory is kept for the system here.
+    // A kernel that asks for the shared memory kept for the system has some, at the start: half of it at
+    // either of two offsets.
     case S::kReservedSmemOffsetBegin:
+    case S::kReservedSmemOffset0:
+      return I32(0);
+    case S::kReservedSmemOffset1:
+      return I32(kReservedShared / 2);
     case S::kReservedSmemOffsetEnd:
     case S::kReservedSmemOffsetCap:
+      return I32(kReservedShared);
     case S::kCurrentGraphExec:
-      return special == S::kCurrentGraphExec ? I64(0) : static_cast<Value*>(I32(0));
+      return I64(0);
     default:
       if (special == static_cast<S>(static_cast<uint32_t>(S::kEnvreg0) + 1)) {
         return ContextField(offsetof(BlockContext, envreg1), 32);
@@ -179,6 +189,12 @@ Value* Emitter::Special(const Instruction& in, ptx::Special special, Mod compone
       if (special >= S::kEnvreg0 &&
           static_cast<uint32_t>(special) < static_cast<uint32_t>(S::kEnvreg0) + 32) {
         return I32(0);
+      }
+      // Performance counters count nothing.
+      if (special >= S::kPm0 && static_cast<uint32_t>(special) < static_cast<uint32_t>(S::kPm0) + 8)
+        return I32(0);
+      if (special >= S::kPm0x64 && static_cast<uint32_t>(special) < static_cast<uint32_t>(S::kPm0x64) + 8) {
+        return I64(0);
       }
       return nullptr;
   }

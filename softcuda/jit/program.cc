@@ -284,6 +284,7 @@ class ProgramImpl final : public Program {
     info.param_bytes = params.size;
     layout_.functions[f].params.bytes = params.size;
     info.static_shared = static_cast<uint32_t>(kernel->layout_.static_shared);
+    info.reserved_shared = static_cast<uint32_t>(kernel->layout_.reserved_shared);
     info.local_bytes = static_cast<uint32_t>(kernel->layout_.local_bytes);
     info.const_bytes = const_bytes_;
     for (const std::string& word : module_->target)
@@ -310,8 +311,8 @@ class ProgramImpl final : public Program {
     }
     // A cluster of one block is a block; what .explicitcluster leaves to the launch, the launch decides.
     if (const ptx::Directive* d = fn.FindDirective("reqnctapercluster"); d && Product(*d) > 1) {
-      info.refusal =
-          fmt::format("line {}: it wants clusters of blocks, which softcuda does not have", fn.place.line);
+      info.refusal = fmt::format(
+          "line {}: it wants clusters of more than one block, which softcuda does not have", fn.place.line);
     }
     by_name_[info.name] = kernel.get();
     infos_.push_back(info);

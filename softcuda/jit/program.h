@@ -38,12 +38,13 @@ struct KernelInfo {
   std::string name;
   std::vector<KernelParam> params;
   uint32_t param_bytes = 0;
-  uint32_t static_shared = 0;   // bytes per block
-  uint32_t local_bytes = 0;     // bytes per thread
-  uint32_t const_bytes = 0;     // file-scope .const the module declares
-  uint32_t registers = 0;       // an estimate, 16..255
-  uint32_t target = 0;          // the compute capability its .target names, as 75; 0 where it names none
-  uint32_t max_threads = 1024;  // per block: .maxntid / .reqntid, else 1024
+  uint32_t static_shared = 0;    // bytes per block
+  uint32_t reserved_shared = 0;  // bytes of shared memory before them that belong to the system
+  uint32_t local_bytes = 0;      // bytes per thread
+  uint32_t const_bytes = 0;      // file-scope .const the module declares
+  uint32_t registers = 0;        // an estimate, 16..255
+  uint32_t target = 0;           // the compute capability its .target names, as 75; 0 where it names none
+  uint32_t max_threads = 1024;   // per block: .maxntid / .reqntid, else 1024
   std::array<uint32_t, 3> reqntid = {};  // zeros unless .reqntid is given
   bool waits = false;      // has barriers, warp collectives or loops that wait for other threads
   bool uses_heap = false;  // it, or what it calls, allocates memory

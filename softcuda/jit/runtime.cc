@@ -8,11 +8,13 @@
 #include <string_view>
 #include <vector>
 
+#include "softcuda/jit/bulk.h"
 #include "softcuda/jit/device_heap.h"
 #include "softcuda/jit/device_text.h"
 #include "softcuda/jit/matrix.h"
 #include "softcuda/jit/reach.h"
 #include "softcuda/jit/running.h"
+#include "softcuda/jit/small_float.h"
 
 namespace cuplex::softcuda {
 namespace {
@@ -293,6 +295,11 @@ std::span<const RuntimeSymbol> RuntimeSymbols() {
         {"cuplex_free", Of(&Free)},
         {"cuplex_globaltimer", Of(&Globaltimer)},
         {"cuplex_matrix", Of(&RunPackedMatrix)},
+        {"cuplex_small_float", Of(&EncodeSmallFloat)},
+        {"cuplex_from_small_float", Of(&DecodeSmallFloat)},
+        {"cuplex_bulk_copy", Of(&BulkCopy)},
+        {"cuplex_bulk_zero", Of(&BulkZero)},
+        {"cuplex_copy_part", Of(&CopyPart)},
         {"memcpy", Of<void*(void*, const void*, size_t)>(&std::memcpy)},
         {"memmove", Of<void*(void*, const void*, size_t)>(&std::memmove)},
         {"memset", Of<void*(void*, int, size_t)>(&std::memset)},

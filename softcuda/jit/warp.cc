@@ -82,6 +82,17 @@ Status EmitBarrier(Emitter& e, const Instruction& in) {
     return Meet(e, in, Collective::kSync, &in.operands[0]);
   }
   TRY(NeedSteps(e, in));
+  if (in.Has(Mod::kCluster)) {  // barrier.cluster.arrive and .wait
+    if (e.lockstep()) return e.Refuse(in, "is not carried out in lockstep");
+    if (!in.operands.empty() || in.Has(Mod::kArrive) == in.Has(Mod::kWait)) {
+      return e.Refuse(in, "is an operation on the cluster's barrier that PTX does not have");
+    }
+    e.StoreLane(offsetof(Lane, op), e.I32(kClusterBarrier));
+    e.StoreLane(offsetof(Lane, count), e.I32(0));
+    e.StoreLane(offsetof(Lane, b), e.I32(static_cast<uint32_t>(BarrierVote::kNone)));
+    e.StoreLane(offsetof(Lane, c), e.I32(in.Has(Mod::kArrive)));
+    return e.Suspend(in, Step::kBarrier);
+  }
   bool votes = in.Has(Mod::kRed), arrives = in.Has(Mod::kArrive);
   // bar.sync a {, b}   bar.arrive a, b   bar.red d, a {, b}, c
   size_t first = votes ? 1 : 0, last = in.operands.size() - (votes ? 1 : 0);
@@ -109,6 +120,7 @@ Status EmitBarrier(Emitter& e, const Instruction& in) {
     if (vote != BarrierVote::kPopc) v = e.ir.CreateICmpNE(v, e.I32(0));
     return e.Write(in, in.operands[0], v);
   }
+  id = e.ir.CreateSelect(e.ir.CreateICmpULT(id, e.I32(kNumberedBarriers)), id, e.I32(~0u));
   e.StoreLane(offsetof(Lane, op), id);
   e.StoreLane(offsetof(Lane, count), count);
   e.StoreLane(offsetof(Lane, b), e.I32(static_cast<uint32_t>(vote)));
@@ -190,11 +202,21 @@ Status EmitMatch(Emitter& e, const Instruction& in) {
 Status EmitRedux(Emitter& e, const Instruction& in) {
   if (in.operands.size() != 3) return e.Refuse(in, "takes 3 operands");
   Type t = in.TypeAt();
-  if (t != Type::kU32 && t != Type::kS32 && t != Type::kB32) {
-    return e.Refuse(in, "reduces a type that softcuda does not support");
+  bool is_float = t == Type::kF32;
+  if ((t != Type::kU32 && t != Type::kS32 && t != Type::kB32 && !is_float) ||
+      (is_float ? !(in.Has(Mod::kMin) || in.Has(Mod::kMax)) : in.Has(Mod::kAbs) || in.Has(Mod::kNan))) {
+    return e.Refuse(in, "reduces a type that PTX does not give it");
   }
   TRY(Value * a, e.Read(in, in.operands[1], Type::kB32));
+  if (in.Has(Mod::kAbs)) a = e.ir.CreateAnd(a, e.I32(0x7fffffff));
   bool is_signed = t == Type::kS32;
+  if (is_float) {
+    if (e.lockstep()) return e.Refuse(in, "is not carried out in lockstep");
+    e.StoreLane(offsetof(Lane, value), e.ir.CreateZExt(a, e.Int(64)));
+    e.StoreLane(offsetof(Lane, b), e.I32(in.Has(Mod::kNan)));
+    TRY(Meet(e, in, in.Has(Mod::kMin) ? Collective::kReduxMinF : Collective::kReduxMaxF, &in.operands[2]));
+    return e.Write(in, in.operands[0], ResultWord(e));
+  }
   Collective op = in.Has(Mod::kAdd)   ? Collective::kReduxAdd
                   : in.Has(Mod::kAnd) ? Collective::kReduxAnd
                   : in.Has(Mod::kOr)  ? Collective::kReduxOr

@@ -219,7 +219,7 @@ Result<Outcome> WorkersImpl::Run(const Launch& launch, GridControl* control) {
     c.nctaid[i] = launch.grid[i];
   }
   c.threads = launch.block[0] * launch.block[1] * launch.block[2];
-  c.shared_bytes = (info.static_shared + launch.dynamic_shared + 15) / 16 * 16;
+  c.shared_bytes = (info.reserved_shared + info.static_shared + launch.dynamic_shared + 15) / 16 * 16;
   c.dynamic_shared = launch.dynamic_shared;
   c.local_bytes = info.local_bytes;
   c.nsmid = static_cast<uint32_t>(threads_.size()) + 1;
