@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "softcuda/exports.h"
+#include "softcuda/occupancy.h"
 
 using namespace cuplex;
 using namespace cuplex::softcuda;
@@ -191,8 +192,12 @@ CUresult LaunchGrid(CUfunction handle, const Shape& shape, CUstream stream, void
         grid.workspace = submission.stream().workspace;
         uint32_t threads = shape.block[0] * shape.block[1] * shape.block[2];
         uint64_t blocks = uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
-        if (blocks >
-            context.device.workers().ResidentBlocks(function->kernel, threads, shape.dynamic_shared)) {
+        // What programs compute from occupancy, and never more than can make progress together.
+        const int each = BlocksPerMultiprocessor(context.device, *function, threads, shape.dynamic_shared);
+        const uint64_t most = static_cast<uint64_t>(std::max(each, 1));
+        if (blocks > most * context.device.multiprocessors ||
+            blocks >
+                context.device.workers().ResidentBlocks(function->kernel, threads, shape.dynamic_shared)) {
           return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
         }
       }

@@ -213,6 +213,15 @@ TEST_F(Launches, AttributesThatMatterAreHeededOrRefused) {
   config.gridDimX = 1 << 24;
   EXPECT_CODE(cuLaunchKernelEx(&config, Function("barrier"), nullptr, nullptr),
               CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  // The limit is what programs compute from occupancy, for kernels with barriers and without.
+  int each = 0, multiprocessors = 0;
+  EXPECT_CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, f, 256, 0));
+  EXPECT_CU(cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+  config.blockDimX = 256;
+  config.gridDimX = static_cast<unsigned>(each * multiprocessors);
+  EXPECT_CU(cuLaunchKernelEx(&config, f, nullptr, nullptr));
+  ++config.gridDimX;
+  EXPECT_CODE(cuLaunchKernelEx(&config, f, nullptr, nullptr), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
   attributes[0].id = static_cast<CUlaunchAttributeID>(77);
   EXPECT_CODE(cuLaunchKernelEx(&config, f, nullptr, nullptr), CUDA_ERROR_INVALID_VALUE);
   EXPECT_CODE(cuLaunchKernelEx(nullptr, f, nullptr, nullptr), CUDA_ERROR_INVALID_VALUE);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "softcuda/exports.h"
+#include "softcuda/occupancy.h"
 
 using namespace cuplex;
 using namespace cuplex::softcuda;
@@ -26,9 +27,10 @@ size_t SharedOf(const Device& device, const KernelInfo& info, size_t dynamic) {
   return info.static_shared + dynamic + (device.capability_major >= 8 ? 1024 : 0);
 }
 
-// 0 where not even one fits.
-int BlocksPerMultiprocessor(const Device& device, const Function& function, unsigned threads,
-                            size_t dynamic) {
+}  // namespace
+
+int cuplex::softcuda::BlocksPerMultiprocessor(const Device& device, const Function& function,
+                                              unsigned threads, size_t dynamic) {
   const KernelInfo& info = function.info;
   if (threads > info.max_threads || dynamic > function.settings.MaxDynamicShared(info)) return 0;
   unsigned rounded = RoundToWarps(threads);
@@ -39,6 +41,8 @@ int BlocksPerMultiprocessor(const Device& device, const Function& function, unsi
   }
   return static_cast<int>(blocks);
 }
+
+namespace {
 
 CUresult ActiveBlocks(int* blocks, CUfunction func, int block_size, size_t dynamic, unsigned flags) {
   return WithFunction(func, [&](Device& device, Function& function) -> CUresult {
