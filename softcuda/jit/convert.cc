@@ -92,10 +92,10 @@ Value* IntegerToFloat(Emitter& e, Value* v, Type from, Type to, Mod rounding) {
   return ToHalf(e, exact, to, rounding);
 }
 
-/// Negative numbers to zero; NaN stays.
+/// Numbers that are not positive to +0; NaN stays.
 Value* Rectify(Emitter& e, Value* f) {
   Value* zero = llvm::ConstantFP::get(f->getType(), 0.0);
-  return e.ir.CreateSelect(e.ir.CreateFCmpOLT(f, zero), zero, f);
+  return e.ir.CreateSelect(e.ir.CreateFCmpOLE(f, zero), zero, f);
 }
 
 /// .satfinite of f16 and bf16: infinities become the largest number of their sign.
