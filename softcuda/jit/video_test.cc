@@ -188,6 +188,7 @@ TEST_F(Video, SelectorsAndMasksOfParts) {
   // Digits from the right: part 0 first. 0-1 (0-3) are a's halves (bytes), the rest b's.
   auto halves = Each<uint32_t>("vadd2.u32.u32.s32.sat %d.h1, %a.h30, %b.h12, %c;", a_, b_, c_);
   auto bytes = Each<uint32_t>("vsub4.s32.s32.u32.sat %d.b310, %a.b0716, %b.b5555, %c;", a_, b_, c_);
+  auto crossed = Each<uint32_t>("vadd4.u32.u32.u32 %d, %a.b7654, %b.b0123, %c;", a_, b_, c_);
   auto sums = Each<uint32_t>("vabsdiff4.u32.u32.u32.add %d.b20, %a.b3210, %b.b7654, %c;", a_, b_, c_);
   for (size_t i = 0; i < a_.size(); ++i) {
     auto half = [&](unsigned n, bool s) { return Part(n < 2 ? a_[i] : b_[i], n % 2 * 16, 16, s); };
@@ -203,6 +204,11 @@ TEST_F(Video, SelectorsAndMasksOfParts) {
     uint32_t sum = c_[i];
     for (unsigned k : {0u, 2u}) sum += static_cast<uint32_t>(std::abs(byte(k, false) - byte(4 + k, false)));
     EXPECT_EQ(sums[i], sum);
+    uint32_t turned = 0;
+    for (unsigned k = 0; k < 4; ++k) {
+      turned |= (static_cast<uint32_t>(byte(4 + k, false) + byte(3 - k, false)) & 255) << 8 * k;
+    }
+    EXPECT_EQ(crossed[i], turned);
   }
 }
 
