@@ -212,8 +212,8 @@ TEST_F(CopyTest, BoxesThatCannotBe) {
   copy.Height = 4;
   EXPECT_EQ(cuMemcpy2D_v2(&copy), CUDA_ERROR_INVALID_VALUE);
   copy.srcPitch = 10;
-  copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-  EXPECT_EQ(cuMemcpy2D_v2(&copy), CUDA_ERROR_NOT_SUPPORTED);
+  copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;  // and no array given
+  EXPECT_EQ(cuMemcpy2D_v2(&copy), CUDA_ERROR_INVALID_HANDLE);
   copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
   copy.dstY = ~size_t{0} / 4;  // wraps
   EXPECT_EQ(cuMemcpy2D_v2(&copy), CUDA_ERROR_INVALID_VALUE);

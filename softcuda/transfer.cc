@@ -34,11 +34,13 @@ bool Check(const MemoryMap& memory, TransferEnd end, Box box, bool write, bool* 
 // says whether its memory was still there.
 template <typename F>
 CUresult PushOrRun(Submission& submission, bool here_if_settled, bool wait, F run) {
+  Context& context = submission.context();
   if (here_if_settled && submission.Settled()) {
     submission.Release();
-    return run() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    bool there = run();
+    if (wait) context.GiveText();
+    return there ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
-  Context& context = submission.context();
   uint64_t number = submission.Push([run = std::move(run), &context](Stream&) {
     if (!run()) context.Fail(CUDA_ERROR_ILLEGAL_ADDRESS);
     return Progress::kDone;
