@@ -206,14 +206,15 @@ void Tf32(Family& f) {
   f.Target(90, "7.8");
   for (bool relu : {false, true}) {
     const std::string r = relu ? ".relu" : "";
+    auto open = [=](const Word* row) { return nan(row) || (relu && row[0] == 0x80000000); };  // or its sign
     f.Add("cvt.rn" + r + ".tf32.f32 %d, %a; and.b32 %d, %d, 0xffffe000;",
           [=](uint32_t a) { return tf32(a, {.relu = relu}); })
         .Operand(0, EdgesOf(Type::kF32))
-        .Unless(nan);
+        .Unless(open);
     f.Add("cvt.rz" + r + ".tf32.f32 %d, %a; and.b32 %d, %d, 0xffffe000;",
           [=](uint32_t a) { return tf32(a, {.round = Round::kZero, .relu = relu}); })
         .Operand(0, EdgesOf(Type::kF32))
-        .Unless(nan);
+        .Unless(open);
   }
 }
 
@@ -228,20 +229,25 @@ void Fp8(Family& f) {
     for (bool relu : {false, true}) {
       const Packing how{.finite = true, .relu = relu};
       const std::string r = relu ? ".relu" : "";
-      // A NaN stays a NaN: the canonical one.
+      // A NaN stays a NaN: the canonical one. Where negatives become zero, the sign of a zero is open.
       f.Add(fmt::format("cvt.rn.satfinite{}.{}.f32 %d, %a, %b;", r, narrow.name), [=](float a, float b) {
-        return static_cast<uint16_t>(Pack(Unpack(ToWord(b), kF32), format, how) |
-                                     Pack(Unpack(ToWord(a), kF32), format, how) << 8);
-      });
+         return static_cast<uint16_t>(Pack(Unpack(ToWord(b), kF32), format, how) |
+                                      Pack(Unpack(ToWord(a), kF32), format, how) << 8);
+       }).Unless([=](const Word* row) { return relu && (row[0] == 0x80000000 || row[1] == 0x80000000); });
       f.Add(fmt::format("cvt.rn.satfinite{}.{}.f16x2 %d, %a;", r, narrow.name), [=](F16x2 a) {
-        return static_cast<uint16_t>(Pack(Unpack(a.lo.bits, kF16), format, how) |
-                                     Pack(Unpack(a.hi.bits, kF16), format, how) << 8);
+         return static_cast<uint16_t>(Pack(Unpack(a.lo.bits, kF16), format, how) |
+                                      Pack(Unpack(a.hi.bits, kF16), format, how) << 8);
+       }).Unless([=](const Word* row) {
+        return relu && (row[0] >> 16 == 0x8000 || (row[0] & 0xffff) == 0x8000);
       });
-      f.Add(fmt::format("cvt.rn{}.f16x2.{} %d, %a;", r, narrow.name), [=](uint16_t a) {
-         const Packing plain{.relu = relu};
-         return FromWord<F16x2>(
-             Halves(Pack(Unpack(a & 0xff, format), kF16, plain), Pack(Unpack(a >> 8, format), kF16, plain)));
-       }).Every();
+      f.Add(fmt::format("cvt.rn{}.f16x2.{} %d, %a;", r, narrow.name),
+            [=](uint16_t a) {
+              const Packing plain{.relu = relu};
+              return FromWord<F16x2>(Halves(Pack(Unpack(a & 0xff, format), kF16, plain),
+                                            Pack(Unpack(a >> 8, format), kF16, plain)));
+            })
+          .Every()
+          .AnyZero(relu);
     }
   }
 }

@@ -185,17 +185,17 @@ void Packed(Family& f) {
       }
     }
   }
-  f.Add("vadd4.u32.u32.u32 %d, %a.b7654, %b.b0123, %c;",
-        [](uint32_t a, uint32_t b, uint32_t) {
-          // Parts 4 to 7 are those of b.
-          uint32_t out = 0;
-          for (int i = 0; i < 4; ++i)
-            out |= ((b >> (8 * i) & 255) + (b >> (24 - 8 * i) & 255) & 255) << (8 * i);
-          (void)a;
-          return out;
-        })
-      .Named("vadd4.u32.u32.u32 with selectors")
-      .code = "vadd4.u32.u32.u32 %d, %a.b3210, %b.b0123, %c;";
+  // Parts 0 to 3 are those of a, 4 to 7 those of b, for both operands.
+  f.Add("vadd4.u32.u32.u32 %d, %a.b3210, %b.b0167, %c;", [](uint32_t a, uint32_t b, uint32_t) {
+     const uint64_t parts = uint64_t{b} << 32 | a;
+     constexpr int kSecond[] = {7, 6, 1, 0};  // lowest part first
+     uint32_t out = 0;
+     for (int i = 0; i < 4; ++i) {
+       const uint64_t sum = (parts >> (8 * i)) + (parts >> (8 * kSecond[i]));
+       out |= static_cast<uint32_t>(sum & 255) << (8 * i);
+     }
+     return out;
+   }).Named("vadd4.u32.u32.u32 with selectors");
 }
 
 }  // namespace
