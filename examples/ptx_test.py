@@ -16,7 +16,8 @@ RELEASE = re.compile(r"release [\d.]+, V([\d.]+)")
 
 
 def code(text):
-    """The lines that are no comments."""
+    """The lines that are no comments, without what nvcc puts into the names of static things from the file's path."""
+    text = re.sub(r"_INTERNAL_[0-9a-f]{8}_", "_INTERNAL_", text)
     return [line for line in text.splitlines() if not line.startswith("//")]
 
 
