@@ -141,6 +141,7 @@ class WorkersImpl final : public Workers {
 
   void Help();
   void Invite(GridRun& run);
+  void InviteIfWorth(GridRun& run, int64_t took);
   void TakePart(GridRun& run, bool caller);
   void RunLoops(GridRun& run, Running& running, BlockSlot& slot, bool caller);
   void RunWarps(GridRun& run, Running& running, Resident& resident, bool caller);
@@ -397,13 +398,17 @@ CUPLEX_CALLS_MACHINE_CODE void WorkersImpl::RunLoops(GridRun& run, Running& runn
     running.in_code = 0;
     if (measure) {
       measure = false;
-      int64_t took = std::max<int64_t>(NowNs() - start, 1);
-      if (took * static_cast<int64_t>(std::min<uint64_t>(run.blocks - 1, kWorthHelpNs)) > kWorthHelpNs) {
-        run.portion = static_cast<uint64_t>(std::clamp<int64_t>(kPortionNs / took, 1, 64));
-        Invite(run);
-      }
+      InviteIfWorth(run, NowNs() - start);
     }
   }
+}
+
+/// One block took so long: calls others if the rest of the grid is worth it.
+void WorkersImpl::InviteIfWorth(GridRun& run, int64_t took) {
+  took = std::max<int64_t>(took, 1);
+  if (took * static_cast<int64_t>(std::min<uint64_t>(run.blocks - 1, kWorthHelpNs)) <= kWorthHelpNs) return;
+  run.portion = static_cast<uint64_t>(std::clamp<int64_t>(kPortionNs / took, 1, 64));
+  Invite(run);
 }
 
 void WorkersImpl::RunWarps(GridRun& run, Running& running, Resident& resident, bool caller) {
@@ -432,11 +437,7 @@ void WorkersImpl::RunWarps(GridRun& run, Running& running, Resident& resident, b
     running.in_code = 0;
     if (measure) {
       measure = false;
-      int64_t took = std::max<int64_t>(NowNs() - start, 1);
-      if (took * static_cast<int64_t>(std::min<uint64_t>(run.blocks - 1, kWorthHelpNs)) > kWorthHelpNs) {
-        run.portion = static_cast<uint64_t>(std::clamp<int64_t>(kPortionNs / took, 1, 64));
-        Invite(run);
-      }
+      InviteIfWorth(run, NowNs() - start);
     }
   }
 }
@@ -512,12 +513,10 @@ void WorkersImpl::RunSteps(GridRun& run, Running& running, Resident& first, bool
     }
     if (measure) {
       measure = false;
-      int64_t took = std::max<int64_t>(NowNs() - begun, 1);
-      bool waits = *state == BlockRun::State::kStalled;
-      if (waits ||
-          took * static_cast<int64_t>(std::min<uint64_t>(run.blocks - 1, kWorthHelpNs)) > kWorthHelpNs) {
-        if (!waits) run.portion = static_cast<uint64_t>(std::clamp<int64_t>(kPortionNs / took, 1, 64));
+      if (*state == BlockRun::State::kStalled) {
         Invite(run);
+      } else {
+        InviteIfWorth(run, NowNs() - begun);
       }
     }
   }

@@ -142,8 +142,7 @@ Status Widener::EmitLoad(llvm::LoadInst& load) {
     Wide out;
     for (unsigned k = 0; k < p.count; ++k) {
       Value* at = k ? ir_.CreateAdd(from, llvm::ConstantInt::get(from->getType(), k * p.bytes)) : from;
-      out.push_back(
-          Gather(p.element, at, lanes_ ? LanesOrAll() : nullptr, PartAlignment(alignment, k * p.bytes)));
+      out.push_back(Gather(p.element, at, lanes_, PartAlignment(alignment, k * p.bytes)));
     }
     return out;
   };
