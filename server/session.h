@@ -224,6 +224,21 @@ class Session final : public CallHandler, public ContextOwner {
   void ReturnPiece(Holding& holding, const Piece& piece, bool returned);
   void FreeDone();
   CUresult Dispose(uint64_t address, VirtualStream* stream);
+  /// The box that the arguments of wireCopyBox or wireCopyArray describe, unchecked.
+  template <typename Args>
+  static Operation::Copy BoxOf(const Args& args) {
+    Operation::Copy copy{};
+    copy.dst = args.dst();
+    copy.dst_pitch = args.dst_pitch();
+    copy.dst_slice = args.dst_slice();
+    copy.src = args.src();
+    copy.src_pitch = args.src_pitch();
+    copy.src_slice = args.src_slice();
+    copy.bytes = args.width();
+    copy.height = args.height();
+    copy.depth = args.depth();
+    return copy;
+  }
   /// Bytes from the first to behind the last of a box; nullopt where that passes 2^63 or a pitch is below its
   /// row.
   static std::optional<uint64_t> CopyExtent(uint64_t width, uint64_t height, uint64_t depth, uint64_t pitch,

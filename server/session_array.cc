@@ -169,16 +169,7 @@ CUarray Session::FindArray(uint64_t handle, const Context* context) {
 }
 
 Outcome Session::wireCopyArray(const CallFrame& frame, const wire::wireCopyArrayArgs& args) {
-  Operation::Copy copy{};
-  copy.dst = args.dst();
-  copy.dst_pitch = args.dst_pitch();
-  copy.dst_slice = args.dst_slice();
-  copy.src = args.src();
-  copy.src_pitch = args.src_pitch();
-  copy.src_slice = args.src_slice();
-  copy.bytes = args.width();
-  copy.height = args.height();
-  copy.depth = args.depth();
+  Operation::Copy copy = BoxOf(args);
   CUresult why;
   VirtualStream* stream = FindStream(frame, args.stream(), &why);
   bool good = stream && args.arrays() >= 1 && args.arrays() <= (kFromArray | kToArray) &&

@@ -69,16 +69,7 @@ Outcome Session::wireCopy(const CallFrame& frame, const wire::wireCopyArgs& args
 }
 
 Outcome Session::wireCopyBox(const CallFrame& frame, const wire::wireCopyBoxArgs& args) {
-  Operation::Copy copy{};
-  copy.dst = args.dst();
-  copy.dst_pitch = args.dst_pitch();
-  copy.dst_slice = args.dst_slice();
-  copy.src = args.src();
-  copy.src_pitch = args.src_pitch();
-  copy.src_slice = args.src_slice();
-  copy.bytes = args.width();
-  copy.height = args.height();
-  copy.depth = args.depth();
+  Operation::Copy copy = BoxOf(args);
   auto to = CopyExtent(copy.bytes, copy.height, copy.depth, copy.dst_pitch, copy.dst_slice);
   auto from = CopyExtent(copy.bytes, copy.height, copy.depth, copy.src_pitch, copy.src_slice);
   const bool good = CheckCopy(copy, args.staged(), to.value_or(0), from.value_or(0)) && to && from;
