@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "cuda/driver_table.h"
 #include "protocol/function_facts.h"
+#include "server/forecast.h"
 #include "server/jobs.h"
 #include "server/lane.h"
 #include "server/ledger.h"
@@ -27,6 +28,7 @@
 namespace cuplex::server {
 
 class DeviceQueue;
+struct Allowance;
 
 struct VirtualStream {
   Context* context = nullptr;
@@ -44,7 +46,7 @@ struct Function {
   CUfunction handle = nullptr;
   uint32_t parameter_bytes = 0;
   std::vector<FunctionParameter> parameters;
-  uint64_t foreseen_ns = 0;  // measured time of a launch, averaged; 0: not known
+  Forecast forecast;
 };
 
 /// Who a context tells of what has happened.
@@ -112,9 +114,8 @@ class Context {
   size_t queued() const { return queued_; }
 
   // ---------------------------------------------------------------- called by the device's queue
-  /// Gives what can go to the driver, in at most `operations` pieces of together about `foreseen_ns`; returns
-  /// how many.
-  uint32_t Dispatch(Turn* turn, uint32_t operations, uint64_t foreseen_ns);
+  /// Gives what can go to the driver, as much as is allowed; returns how many operations, or parts of some.
+  uint32_t Dispatch(Turn* turn, const Allowance& allowed);
   /// Looks how far the lanes have come. True where there was progress.
   bool Poll();
   /// Closes the intervals that are open, so that they get measured.
@@ -141,7 +142,8 @@ class Context {
   CUresult RunCopy(Lane& lane, Operation& operation);
   CUresult RunFill(Lane& lane, Operation& operation);
   CUresult CopyGiven(Lane& lane, Operation& operation);
-  uint64_t Foresee(const Operation& operation) const;
+  /// What is left of an operation, in ns of device time; 0 where it takes none.
+  static uint64_t Foresee(const Operation& operation);
   CUresult OpenLane(Lane& lane);
   CUresult Order(VirtualStream& stream, Lane& lane);
   CUresult WaitFor(Lane& lane, Lane& other, uint64_t position);

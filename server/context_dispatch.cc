@@ -17,11 +17,12 @@ void* Pointer(uint64_t address) { return reinterpret_cast<void*>(static_cast<uin
 
 }  // namespace
 
-uint64_t Context::Foresee(const Operation& operation) const {
+uint64_t Context::Foresee(const Operation& operation) {
   switch (operation.kind) {
-    case OperationKind::kLaunch:
-      return operation.launch.function->foreseen_ns ? operation.launch.function->foreseen_ns
-                                                    : kUnknownKernelNs;
+    case OperationKind::kLaunch: {
+      const uint64_t known = operation.launch.function->forecast.LaunchNs(operation.launch.shape());
+      return known ? known : kUnknownKernelNs;
+    }
     case OperationKind::kCopy:
       return kCopyNs + operation.copy.bytes / kBytesPerNs;
     case OperationKind::kCopyBox:
@@ -34,7 +35,7 @@ uint64_t Context::Foresee(const Operation& operation) const {
   }
 }
 
-uint32_t Context::Dispatch(Turn* turn, uint32_t operations, uint64_t foreseen_ns) {
+uint32_t Context::Dispatch(Turn* turn, const Allowance& allowed) {
   if (working_.empty() || fault_) return 0;
   if (CUresult code = Enter()) {
     Fail(code);
@@ -48,7 +49,7 @@ uint32_t Context::Dispatch(Turn* turn, uint32_t operations, uint64_t foreseen_ns
     bool moved = false;
     bool left = true;
     while (left && Ready(stream)) {
-      if (given >= operations || (given && foreseen >= foreseen_ns)) return given;
+      if (given >= allowed.operations || (given && foreseen >= allowed.ns)) return given;
       Operation& head = stream.queue.front();
       foreseen += Foresee(head);
       running_ = true;
@@ -100,10 +101,8 @@ bool Context::Run(VirtualStream& stream, Operation& operation, Turn* turn) {
     case OperationKind::kLaunch:
       measured(&Context::RunLaunch);
       if (code) break;
-      if (lane.interval.function != operation.launch.function) {
-        lane.interval.mixed = lane.interval.operations > 1;
-        lane.interval.function = operation.launch.function;
-      }
+      lane.interval.Add(operation.launch.function->forecast, operation.launch.shape(),
+                        operation.launch.blocks());
       holding_.counters().launches.Add();
       break;
     case OperationKind::kCopy:

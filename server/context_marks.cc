@@ -2,6 +2,7 @@
 // them.
 #include <algorithm>
 #include <cassert>
+#include <span>
 #include <utility>
 
 #include "server/context.h"
@@ -16,6 +17,29 @@ void Drop(Mark* mark) {
     mark->context->free_marks_.push_back(mark);
   } else {
     delete mark;
+  }
+}
+
+void Interval::Add(Forecast& forecast, const LaunchShape& shape, uint64_t blocks) {
+  for (Part& part : std::span(parts).first(part_count)) {
+    if (part.forecast != &forecast || part.shape != shape) continue;
+    part.blocks += blocks;
+    return;
+  }
+  if (part_count == parts.size()) {
+    mixed = true;
+    return;
+  }
+  parts[part_count++] = {&forecast, shape, blocks};
+}
+
+void Interval::Measured(uint64_t ns) const {
+  if (part_count == 1 && !mixed) {
+    parts[0].forecast->Measured(parts[0].shape, parts[0].blocks, ns);
+  } else if (foreseen_ns) {
+    const double ratio = static_cast<double>(ns) / static_cast<double>(foreseen_ns);
+    for (const Part& part : std::span(parts).first(part_count))
+      part.forecast->MeasuredTogether(part.shape, ratio);
   }
 }
 
@@ -112,11 +136,7 @@ void Context::Measure(Lane& lane) {
     int64_t begin = std::max(lane.last_end_ns, interval.start ? interval.start->time_ns : interval.opened_ns);
     begin = std::min(begin, end);
     lane.last_end_ns = std::max(lane.last_end_ns, end);
-    if (interval.function && !interval.mixed && interval.operations) {
-      const uint64_t each = static_cast<uint64_t>(end - begin) / interval.operations;
-      uint64_t& known = interval.function->foreseen_ns;
-      known = std::max<uint64_t>(1, known ? (known * 3 + each) / 4 : each);
-    }
+    interval.Measured(static_cast<uint64_t>(end - begin));
     if (interval.start) Drop(interval.start);
     Drop(interval.end);
     queue_.Ended(interval.turn, interval.foreseen_ns, begin, end);

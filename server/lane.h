@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "cuda/driver_types.h"
+#include "server/forecast.h"
 
 namespace cuplex::server {
 
 class Context;
-struct Function;
 struct Turn;
 
 inline constexpr size_t kLanes = 8;
@@ -61,9 +61,21 @@ struct Interval {
   Turn* turn = nullptr;
   uint32_t operations = 0;
   uint64_t foreseen_ns = 0;
-  int64_t opened_ns = 0;         // by the server's clock: it cannot have begun earlier
-  Function* function = nullptr;  // of all its launches, if it is the only one
-  bool mixed = false;
+  int64_t opened_ns = 0;  // by the server's clock: it cannot have begun earlier
+
+  /// Launches of one kernel in one shape, one after the other.
+  struct Part {
+    Forecast* forecast = nullptr;
+    LaunchShape shape;
+    uint64_t blocks = 0;
+  };
+  std::array<Part, 4> parts;
+  uint8_t part_count = 0;
+  bool mixed = false;  // there is other work in it than `parts` says
+
+  void Add(Forecast& forecast, const LaunchShape& shape, uint64_t blocks);
+  /// It took `ns`.
+  void Measured(uint64_t ns) const;
 };
 
 struct Lane {

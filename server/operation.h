@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cuda/driver_types.h"
+#include "server/forecast.h"
 
 namespace cuplex::server {
 
@@ -35,6 +36,9 @@ struct Operation {
     uint32_t shared_bytes;
     bool cooperative;
     size_t parameter_bytes;
+
+    uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
+    LaunchShape shape() const { return {blocks(), block[0] * block[1] * block[2], shared_bytes}; }
   };
   /// An end of a copy that is an array, and where in it; x in bytes.
   struct InArray {

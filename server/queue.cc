@@ -97,7 +97,7 @@ uint32_t DeviceQueue::Give(Runner& runner, bool contended) {
     if (turn.operations >= kTurnOperations || turn.foreseen_ns >= kTurnNs) break;
     Context& context = *runner.contexts[runner.next_context++ % n];
     const uint32_t some =
-        context.Dispatch(&turn, kTurnOperations - turn.operations, kTurnNs - turn.foreseen_ns);
+        context.Dispatch(&turn, {kTurnOperations - turn.operations, kTurnNs - turn.foreseen_ns});
     turn.operations += some;
     given += some;
     idle = some ? 0 : idle + 1;

@@ -54,6 +54,12 @@ class CurrentContext {
   CUcontext now_ = nullptr;
 };
 
+/// What may go to the driver at once.
+struct Allowance {
+  uint32_t operations = 0;
+  uint64_t ns = 0;  // foreseen; the first operation goes also where it is longer
+};
+
 struct Turn {
   Runner* runner = nullptr;
   uint32_t operations = 0;

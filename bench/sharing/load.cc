@@ -4,8 +4,8 @@
 //
 //   bench_sharing --help
 //
-// Prints one JSON object: {"done": [[ns, requests], ...], "latency_ns": [...]}: how many requests were done by
-// which time of CLOCK_MONOTONIC, and, of paced requests, how long each took from when it was due.
+// Prints one JSON object: {"done": [[ns, requests], ...], "latency_ns": [...]}: how many requests were done
+// by which time of CLOCK_MONOTONIC, and, of paced requests, how long each took from when it was due.
 
 #include <time.h>
 
@@ -155,11 +155,11 @@ class Tenant {
 
   void Kernel() {
     void* parameters[] = {&out_, &load_.rounds};
-    Require(load_.rounds ? cu().cuLaunchKernel(work_, load_.blocks, 1, 1, kThreads, 1, 1, 0, stream_,
-                                               parameters, nullptr)
-                         : cu().cuLaunchKernel(nothing_, load_.blocks, 1, 1, kThreads, 1, 1, 0, stream_,
-                                               nullptr, nullptr),
-            "cuLaunchKernel");
+    Require(
+        load_.rounds
+            ? cu().cuLaunchKernel(work_, load_.blocks, 1, 1, kThreads, 1, 1, 0, stream_, parameters, nullptr)
+            : cu().cuLaunchKernel(nothing_, load_.blocks, 1, 1, kThreads, 1, 1, 0, stream_, nullptr, nullptr),
+        "cuLaunchKernel");
   }
 
   void Capture() {
