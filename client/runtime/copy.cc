@@ -37,9 +37,38 @@ void RunHostCopy(void* data) {
   memcpy(copy->dst, copy->src, copy->bytes);
 }
 
+void RunCapturedCopy(void* data) {
+  auto* copy = static_cast<HostCopy*>(data);
+  memcpy(copy->dst, copy->src, copy->bytes);
+}
+
+void DropCapturedCopy(void* data) { delete static_cast<HostCopy*>(data); }
+
+/// A captured copy runs as often as its graph is launched, so the graph keeps what it is about.
+cudaError_t HostCopyCaptured(const DriverTable& cu, const HostCopy& given, cudaStream_t stream) {
+  CUstreamCaptureStatus status;
+  CUgraph graph = nullptr;
+  RUNTIME_TRY(
+      FromDriver(cu.cuStreamGetCaptureInfo_v3(stream, &status, nullptr, &graph, nullptr, nullptr, nullptr)));
+  auto copy = std::make_unique<HostCopy>(given);
+  CUuserObject object;
+  RUNTIME_TRY(FromDriver(
+      cu.cuUserObjectCreate(&object, copy.get(), DropCapturedCopy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)));
+  HostCopy* data = copy.release();  // the object has it now
+  if (cudaError_t error = FromDriver(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+      error != cudaSuccess) {
+    (void)cu.cuUserObjectRelease(object, 1);
+    return error;
+  }
+  return FromDriver(cu.cuLaunchHostFunc(stream, RunCapturedCopy, data));
+}
+
 // The driver's copies move device memory; between two places of the host the stream's own order does it.
 cudaError_t HostCopyQueued(const DriverTable& cu, void* dst, const void* src, size_t bytes,
                            cudaStream_t stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (cu.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
+    return HostCopyCaptured(cu, {dst, src, bytes}, stream);
   auto copy = std::make_unique<HostCopy>(HostCopy{dst, src, bytes});
   RUNTIME_TRY(FromDriver(cu.cuLaunchHostFunc(stream, RunHostCopy, copy.get())));
   (void)copy.release();  // the driver has it now
@@ -86,6 +115,22 @@ cudaError_t TexelBytes(const DriverTable& cu, cudaArray_t array, size_t* bytes) 
   RUNTIME_TRY(TexelBytesOf(cu, array, bytes));
   return cudaSuccess;
 }
+
+/// Fills a box row by row at most: whole where it is contiguous, else one layer a call.
+cudaError_t FillBox(const DriverTable& cu, cudaPitchedPtr box, unsigned char value, cudaExtent extent,
+                    cudaStream_t stream) {
+  if (extent.width > box.pitch) return cudaErrorInvalidPitchValue;
+  CUdeviceptr address = Device(box.ptr);
+  if (extent.height == box.ysize || extent.depth == 1)
+    return FromDriver(
+        cu.cuMemsetD2D8Async(address, box.pitch, value, extent.width, extent.height * extent.depth, stream));
+  for (size_t z = 0; z < extent.depth; ++z)
+    RUNTIME_TRY(FromDriver(cu.cuMemsetD2D8Async(address + z * box.pitch * box.ysize, box.pitch, value,
+                                                extent.width, extent.height, stream)));
+  return cudaSuccess;
+}
+
+}  // namespace
 
 cudaError_t Describe3D(const DriverTable& cu, const cudaMemcpy3DParms* given, CUDA_MEMCPY3D* copy) {
   if (!given) return cudaErrorInvalidValue;
@@ -143,22 +188,6 @@ cudaError_t Describe3D(const DriverTable& cu, const cudaMemcpy3DParms* given, CU
   }
   return cudaSuccess;
 }
-
-/// Fills a box row by row at most: whole where it is contiguous, else one layer a call.
-cudaError_t FillBox(const DriverTable& cu, cudaPitchedPtr box, unsigned char value, cudaExtent extent,
-                    cudaStream_t stream) {
-  if (extent.width > box.pitch) return cudaErrorInvalidPitchValue;
-  CUdeviceptr address = Device(box.ptr);
-  if (extent.height == box.ysize || extent.depth == 1)
-    return FromDriver(
-        cu.cuMemsetD2D8Async(address, box.pitch, value, extent.width, extent.height * extent.depth, stream));
-  for (size_t z = 0; z < extent.depth; ++z)
-    RUNTIME_TRY(FromDriver(cu.cuMemsetD2D8Async(address + z * box.pitch * box.ysize, box.pitch, value,
-                                                extent.width, extent.height, stream)));
-  return cudaSuccess;
-}
-
-}  // namespace
 
 cudaError_t DirectionOf(const DriverTable& cu, const void* dst, const void* src, cudaMemcpyKind kind,
                         Direction* direction) {

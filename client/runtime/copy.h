@@ -17,6 +17,9 @@ struct Direction {
 cudaError_t DirectionOf(const DriverTable& cu, const void* dst, const void* src, cudaMemcpyKind kind,
                         Direction* direction);
 
+/// The driver's description of a copy of a box.
+cudaError_t Describe3D(const DriverTable& cu, const cudaMemcpy3DParms* given, CUDA_MEMCPY3D* copy);
+
 /// Queues the copy on `stream`.
 cudaError_t CopyQueued(const DriverTable& cu, void* dst, const void* src, size_t bytes, cudaMemcpyKind kind,
                        cudaStream_t stream);

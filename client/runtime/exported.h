@@ -40,4 +40,25 @@ class PerThreadConfig {
 };
 inline PerThreadConfig PerThread(const cudaLaunchConfig_t* config) { return PerThreadConfig(config); }
 
+/// An instantiation's parameters, which carry answers too: the program's own struct, with another stream
+/// while the call lasts.
+class PerThreadUpload {
+ public:
+  explicit PerThreadUpload(cudaGraphInstantiateParams* given)
+      : given_(given), stream_(given ? given->hUploadStream : nullptr) {
+    if (given_) given_->hUploadStream = PerThread(stream_);
+  }
+  PerThreadUpload(const PerThreadUpload&) = delete;
+  PerThreadUpload& operator=(const PerThreadUpload&) = delete;
+  ~PerThreadUpload() {
+    if (given_) given_->hUploadStream = stream_;
+  }
+  operator cudaGraphInstantiateParams*() const { return given_; }
+
+ private:
+  cudaGraphInstantiateParams* given_;
+  cudaStream_t stream_;
+};
+inline PerThreadUpload PerThread(cudaGraphInstantiateParams* params) { return PerThreadUpload(params); }
+
 }  // namespace cuplex::runtime

@@ -185,7 +185,68 @@ DriverTable MakeTable() {
   };
   t.cuLaunchHostFunc = [](CUstream stream, CUhostFn call, void* data) {
     NOTE("cuLaunchHostFunc {:#x}", Number(stream));
-    call(data);
+    Mock().captured = [=] { call(data); };
+    if (!Mock().capturing) call(data);
+    return CUDA_SUCCESS;
+  };
+  // A node is 0x5000 and its type.
+  t.cuGraphAddKernelNode_v2 = [](CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t count,
+                                 const CUDA_KERNEL_NODE_PARAMS* p) {
+    NOTE("cuGraphAddKernelNode_v2 {:#x} after {}: {:#x} {},{},{} {},{},{} {} {}", Number(graph), count,
+         Number(p->func), p->gridDimX, p->gridDimY, p->gridDimZ, p->blockDimX, p->blockDimY, p->blockDimZ,
+         p->sharedMemBytes, *static_cast<int*>(p->kernelParams[0]));
+    *node = Handle<CUgraphNode>(0x5000);
+    return CUDA_SUCCESS;
+  };
+  t.cuGraphKernelNodeGetParams_v2 = [](CUgraphNode, CUDA_KERNEL_NODE_PARAMS* p) {
+    *p = {Handle<CUfunction>(0x3000), 1, 2, 3, 4, 5, 6, 7, nullptr, nullptr, nullptr, nullptr};
+    return CUDA_SUCCESS;
+  };
+  t.cuGraphAddMemcpyNode = [](CUgraphNode* node, CUgraph, const CUgraphNode*, size_t, const CUDA_MEMCPY3D* c,
+                              CUcontext context) {
+    NOTE("cuGraphAddMemcpyNode {}x{}x{} from {} to {} in {:#x}", c->WidthInBytes, c->Height, c->Depth,
+         static_cast<int>(c->srcMemoryType), static_cast<int>(c->dstMemoryType), Number(context));
+    *node = Handle<CUgraphNode>(0x5001);
+    return CUDA_SUCCESS;
+  };
+  t.cuGraphAddNode_v2 = [](CUgraphNode* node, CUgraph, const CUgraphNode*, const CUgraphEdgeData* edges,
+                           size_t, CUgraphNodeParams* p) {
+    NOTE("cuGraphAddNode_v2 type {} edges {}", static_cast<int>(p->type), edges != nullptr);
+    if (p->type == CU_GRAPH_NODE_TYPE_MEMSET)
+      NOTE("fill {:#x} in {:#x}", p->memset.value, Number(p->memset.ctx));
+    if (p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) p->alloc.dptr = 0x77000;
+    *node = Handle<CUgraphNode>(0x5000 + p->type);
+    return CUDA_SUCCESS;
+  };
+  t.cuGraphInstantiateWithParams = [](CUgraphExec* exec, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS* p) {
+    NOTE("cuGraphInstantiateWithParams {} {:#x}", p->flags, Number(p->hUploadStream));
+    p->result_out = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+    *exec = Handle<CUgraphExec>(0x6000);
+    return CUDA_SUCCESS;
+  };
+  t.cuGraphLaunch = [](CUgraphExec exec, CUstream stream) {
+    NOTE("cuGraphLaunch {:#x} {:#x}", Number(exec), Number(stream));
+    return CUDA_SUCCESS;
+  };
+  // Capturing is whatever the test says; host functions of a captured stream are kept and not run.
+  t.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus* status) {
+    *status = Mock().capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  };
+  t.cuStreamGetCaptureInfo_v3 = [](CUstream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph* graph,
+                                   const CUgraphNode**, const CUgraphEdgeData**, size_t*) {
+    *status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    *graph = Handle<CUgraph>(0x4000);
+    return CUDA_SUCCESS;
+  };
+  t.cuUserObjectCreate = [](CUuserObject* object, void* data, CUhostFn destroy, unsigned count, unsigned) {
+    NOTE("cuUserObjectCreate {}", count);
+    Mock().destroy = [=] { destroy(data); };
+    *object = Handle<CUuserObject>(0x7000);
+    return CUDA_SUCCESS;
+  };
+  t.cuGraphRetainUserObject = [](CUgraph graph, CUuserObject object, unsigned count, unsigned flags) {
+    NOTE("cuGraphRetainUserObject {:#x} {:#x} {} {}", Number(graph), Number(object), count, flags);
     return CUDA_SUCCESS;
   };
   // Device memory is what the module holds; everything else is unknown memory of the host.

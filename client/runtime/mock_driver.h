@@ -3,6 +3,7 @@
 // calls answer CUDA_ERROR_NOT_SUPPORTED. One at a time in a process; its calls may come from any thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -33,6 +34,9 @@ class MockDriver {
   std::set<std::string> functions;                   // the kernels of every module
   bool managed_globals = false;                      // whether cuPointerGetAttribute calls them managed
   bool open_fails = false;
+  bool capturing = false;          // every stream is
+  std::function<void()> captured;  // runs the last host function again
+  std::function<void()> destroy;   // ends the last user object
 
   // For the mock's own calls.
   CUresult Note(const std::string& call);

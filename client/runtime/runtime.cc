@@ -274,6 +274,15 @@ cudaError_t Runtime::LoadFunction(const Entered& in, Kernel& kernel, CUfunction*
   return cudaSuccess;
 }
 
+const void* Runtime::HostOf(const Entered& in, CUfunction function) {
+  std::lock_guard lock(images_mutex_);
+  for (const auto& [key, image] : images_)
+    for (const auto& kernel : image->kernels)
+      if (kernel->functions[in.context->slot].load(std::memory_order_acquire) == function)
+        return kernel->host;
+  return function;
+}
+
 cudaError_t Runtime::AddressOf(const Entered& in, const void* symbol, CUdeviceptr* address, size_t* bytes) {
   Variable* variable = variables_.Find(symbol);
   if (!variable) return cudaErrorInvalidSymbol;

@@ -94,6 +94,9 @@ class Runtime {
     *function = kernel.functions[in.context->slot].load(std::memory_order_acquire);
     return *function ? cudaSuccess : LoadFunction(in, kernel, function);
   }
+  /// The host address, or else the handle, that stands for the kernel with this function in the current
+  /// context.
+  const void* HostOf(const Entered& in, CUfunction function);
   /// Where a registered variable lies in the current context.
   cudaError_t AddressOf(const Entered& in, const void* symbol, CUdeviceptr* address, size_t* bytes);
   /// The kernel as a context-independent handle of the driver.
@@ -144,6 +147,14 @@ cudaError_t InContext(F&& f) {
   Entered in;
   RUNTIME_TRY(Root().Enter(&in));
   return AsError(f(*in.driver));
+}
+
+/// Calls `f(entered)` with a context current.
+template <typename F>
+cudaError_t WhereEntered(F&& f) {
+  Entered in;
+  RUNTIME_TRY(Root().Enter(&in));
+  return AsError(f(in));
 }
 
 /// Calls `f(driver)`, perhaps without a context.

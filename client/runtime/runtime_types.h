@@ -34,7 +34,8 @@ using cudaLibrary_t = struct CUlib_st*;
 using cudaMemPool_t = struct CUmemPoolHandle_st*;
 using cudaGraph_t = struct CUgraph_st*;
 using cudaGraphNode_t = struct CUgraphNode_st*;
-using cudaGraphEdgeData = struct cudaGraphEdgeData_st;
+using cudaGraphExec_t = struct CUgraphExec_st*;
+using cudaUserObject_t = struct CUuserObject_st*;
 using cudaArray_t = struct cudaArray*;
 using cudaArray_const_t = const struct cudaArray*;
 using cudaMipmappedArray_t = struct cudaMipmappedArray*;
@@ -214,6 +215,13 @@ using cudaIpcMemHandle_t = CUipcMemHandle;
 using cudaIpcEventHandle_t = CUipcEventHandle;
 using cudaLaunchAttributeValue = CUlaunchAttributeValue;
 using cudaLaunchAttribute = CUlaunchAttribute;
+using cudaGraphEdgeData = CUgraphEdgeData;
+using cudaGraphNodeType = CUgraphNodeType;
+using cudaGraphMemAttributeType = CUgraphMem_attribute;
+using cudaGraphInstantiateParams = CUDA_GRAPH_INSTANTIATE_PARAMS;
+using cudaGraphExecUpdateResultInfo = CUgraphExecUpdateResultInfo;
+using cudaHostNodeParams = CUDA_HOST_NODE_PARAMS;
+using cudaMemAllocNodeParams = CUDA_MEM_ALLOC_NODE_PARAMS;
 
 struct cudaLaunchConfig_t {
   dim3 gridDim;
@@ -222,6 +230,49 @@ struct cudaLaunchConfig_t {
   cudaStream_t stream;
   cudaLaunchAttribute* attrs;
   unsigned int numAttrs;
+};
+
+struct cudaKernelNodeParams {
+  void* func;
+  dim3 gridDim;
+  dim3 blockDim;
+  unsigned int sharedMemBytes;
+  void** kernelParams;
+  void** extra;
+};
+
+struct cudaMemsetParams {
+  void* dst;
+  size_t pitch;  // bytes
+  unsigned int value;
+  unsigned int elementSize;
+  size_t width;  // elements
+  size_t height;
+};
+
+struct cudaMemcpyNodeParams {
+  int flags;
+  int reserved[3];
+  cudaMemcpy3DParms copyParams;
+};
+
+// Of external semaphores and conditions there is no more than their room.
+struct cudaGraphNodeParams {
+  cudaGraphNodeType type;
+  int reserved0[3];
+  union {
+    long long reserved1[29];
+    cudaKernelNodeParams kernel;
+    cudaMemcpyNodeParams memcpy;
+    cudaMemsetParams memset;
+    cudaHostNodeParams host;
+    CUDA_CHILD_GRAPH_NODE_PARAMS graph;
+    CUDA_EVENT_WAIT_NODE_PARAMS eventWait;
+    CUDA_EVENT_RECORD_NODE_PARAMS eventRecord;
+    cudaMemAllocNodeParams alloc;
+    CUDA_MEM_FREE_NODE_PARAMS free;
+  };
+  long long reserved2;
 };
 
 struct cudaPointerAttributes {

@@ -1,33 +1,9 @@
 // Symbols: the program's __device__ and __constant__ variables, named by the address of their host shadow.
+#include "client/runtime/symbol.h"
 #include "client/runtime/calls.h"
 #include "client/runtime/copy.h"
-#include "client/runtime/runtime.h"
 
 namespace cuplex::runtime {
-namespace {
-
-/// Calls `f(driver, address)` with the device address of `offset` in the symbol, after checking that `count`
-/// bytes follow.
-template <typename F>
-cudaError_t WithSymbol(const void* symbol, size_t count, size_t offset, F&& f) {
-  Entered in;
-  RUNTIME_TRY(Root().Enter(&in));
-  CUdeviceptr address;
-  size_t bytes;
-  RUNTIME_TRY(Root().AddressOf(in, symbol, &address, &bytes));
-  if (offset > bytes || count > bytes - offset) return cudaErrorInvalidValue;
-  return f(*in.driver, Pointer(address + offset));
-}
-
-bool ReachesDevice(cudaMemcpyKind kind) {
-  return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
-}
-
-bool LeavesDevice(cudaMemcpyKind kind) {
-  return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
-}
-
-}  // namespace
 
 cudaError_t MemcpyToSymbol(const void* symbol, const void* src, size_t count, size_t offset,
                            cudaMemcpyKind kind, cudaStream_t stream) {
