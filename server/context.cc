@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/driver_call.h"
+#include "server/graph.h"
 #include "server/queue.h"
 
 namespace cuplex::server {
@@ -180,10 +181,10 @@ void Context::WhenAllDone(std::function<void(CUresult)> done) {
 
 bool Context::HostFuncDone(uint64_t cookie) {
   for (VirtualStream* stream : working_) {
-    Operation& head = stream->queue.front();
-    if (head.kind != OperationKind::kHostFunc || !head.host_func.given || head.host_func.cookie != cookie)
+    Operation& now = Now(stream->queue.front());
+    if (now.kind != OperationKind::kHostFunc || !now.host_func.given || now.host_func.cookie != cookie)
       continue;
-    DropFront(*stream);
+    if (Advance(stream->queue.front())) DropFront(*stream);
     queue_.Wake(*this);
     return true;
   }
@@ -202,10 +203,11 @@ bool Context::Ready(VirtualStream& stream) {
   } else if (stream.blocking && !legacy_.queue.empty() && legacy_.queue.front().sequence < head.sequence) {
     return false;
   }
-  if (head.kind == OperationKind::kWait) return head.mark->state != Mark::State::kAhead;
-  if (head.kind == OperationKind::kHostFunc)
-    return !head.host_func.given &&
-           (!head.host_func.reached || head.host_func.reached->state == Mark::State::kDone);
+  const Operation& now = Now(head);
+  if (now.kind == OperationKind::kWait) return now.mark->state != Mark::State::kAhead;
+  if (now.kind == OperationKind::kHostFunc)
+    return !now.host_func.given &&
+           (!now.host_func.reached || now.host_func.reached->state == Mark::State::kDone);
   return true;
 }
 
@@ -269,6 +271,11 @@ void Context::Forget(Operation& operation, CUresult code) {
       break;
     case OperationKind::kArrive:
       Arrive(operation.countdown, code);
+      break;
+    case OperationKind::kGraph:
+      do {
+        Forget(Now(operation), code);
+      } while (!Advance(operation));
       break;
     case OperationKind::kLaunch:
     case OperationKind::kFill:

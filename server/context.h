@@ -136,6 +136,10 @@ class Context {
   friend void Drop(Mark* mark);
 
   bool Ready(VirtualStream& stream);
+  /// The operation that is next where `head` is the head of a stream: a node where that is a graph.
+  static Operation& Now(Operation& head);
+  /// That operation is done with. False where the head has more of them.
+  static bool Advance(Operation& head);
   /// False where the head waits after all; otherwise the operation is done with, also where it failed.
   bool Run(VirtualStream& stream, Operation& operation, Turn* turn);
   CUresult RunLaunch(Lane& lane, Operation& operation);

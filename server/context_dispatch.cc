@@ -4,6 +4,7 @@
 
 #include "server/context.h"
 #include "server/driver_call.h"
+#include "server/graph.h"
 #include "server/queue.h"
 
 namespace cuplex::server {
@@ -51,11 +52,13 @@ uint32_t Context::Dispatch(Turn* turn, const Allowance& allowed) {
     while (left && Ready(stream)) {
       if (given >= allowed.operations || (given && foreseen >= allowed.ns)) return given;
       Operation& head = stream.queue.front();
-      foreseen += Foresee(head);
+      Operation& operation = Now(head);
+      foreseen += Foresee(operation);
       running_ = true;
-      const bool gone = Run(stream, head, turn);
+      const bool gone = Run(stream, operation, turn);
       running_ = false;
       if (fault_) {
+        if (!Advance(head)) Forget(head, fault_);
         DropFront(stream);
         DropAll();
         return given + 1;
@@ -63,6 +66,7 @@ uint32_t Context::Dispatch(Turn* turn, const Allowance& allowed) {
       if (!gone) break;
       moved = true;
       ++given;
+      if (!Advance(head)) continue;
       left = stream.queue.size() > 1;
       DropFront(stream);  // may end the stream, if it was the last
     }
@@ -70,6 +74,17 @@ uint32_t Context::Dispatch(Turn* turn, const Allowance& allowed) {
     idle = moved ? 0 : idle + 1;
   }
   return given;
+}
+
+Operation& Context::Now(Operation& head) {
+  return head.kind == OperationKind::kGraph ? head.graph->current : head;
+}
+
+bool Context::Advance(Operation& head) {
+  if (head.kind != OperationKind::kGraph) return true;
+  if (head.graph->Advance()) return false;
+  delete head.graph;
+  return true;
 }
 
 bool Context::Run(VirtualStream& stream, Operation& operation, Turn* turn) {
@@ -154,6 +169,8 @@ bool Context::Run(VirtualStream& stream, Operation& operation, Turn* turn) {
       owner_.GiveHostFunc(func.cookie);
       return false;
     }
+    case OperationKind::kGraph:
+      break;  // its nodes come here one by one
     case OperationKind::kArrive: {
       Countdown* countdown = operation.countdown;
       const bool reached = stream.legacy ? lane.Idle() : lane.completed >= stream.last;

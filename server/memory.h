@@ -63,9 +63,12 @@ class MemoryRanges {
     Allocation taken = at->second;
     ranges_.erase(at);
     last_ = nullptr;
+    ++taken_;
     return taken;
   }
   size_t size() const { return ranges_.size(); }
+  /// How many have ever been taken away: what was found before is still there where this is the same.
+  uint64_t taken() const { return taken_; }
   const std::map<uint64_t, Allocation>& all() const { return ranges_; }
 
  private:
@@ -74,6 +77,7 @@ class MemoryRanges {
   }
   std::map<uint64_t, Allocation> ranges_;
   const Allocation* last_ = nullptr;
+  uint64_t taken_ = 0;
 };
 
 }  // namespace cuplex::server

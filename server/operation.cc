@@ -17,6 +17,28 @@ void Operation::SetParameters(std::span<const std::byte> bytes) {
   if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
 }
 
+void Operation::Repeat(const Operation& other) {
+  kind = other.kind;
+  switch (kind) {
+    case OperationKind::kLaunch:
+      launch = other.launch;
+      SetParameters(other.parameters());
+      break;
+    case OperationKind::kCopy:
+    case OperationKind::kCopyBox:
+      copy = other.copy;
+      break;
+    case OperationKind::kFill:
+      fill = other.fill;
+      break;
+    case OperationKind::kHostFunc:
+      host_func = other.host_func;
+      break;
+    default:
+      break;
+  }
+}
+
 Operation& OperationQueue::push() {
   if (size() == rows_.size()) {
     std::vector<Operation> larger(rows_.size() * 2);

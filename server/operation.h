@@ -19,8 +19,19 @@ namespace cuplex::server {
 struct Function;
 struct Mark;
 struct Countdown;
+struct GraphRun;
 
-enum class OperationKind : uint8_t { kLaunch, kCopy, kCopyBox, kFill, kRecord, kWait, kHostFunc, kArrive };
+enum class OperationKind : uint8_t {
+  kLaunch,
+  kCopy,
+  kCopyBox,
+  kFill,
+  kRecord,
+  kWait,
+  kHostFunc,
+  kArrive,
+  kGraph
+};
 
 inline constexpr uint32_t kNoBlock = 0xffffffff;
 
@@ -62,6 +73,7 @@ struct Operation {
     Fill fill;
     Mark* mark;            // kRecord, kWait: holds a reference
     Countdown* countdown;  // kArrive
+    GraphRun* graph;       // kGraph: owned; see server/graph.h
     struct {
       uint64_t cookie;
       Mark* reached;  // holds a reference once the stream waits for what came before
@@ -73,6 +85,8 @@ struct Operation {
     return {long_parameters ? long_parameters.get() : short_parameters.data(), launch.parameter_bytes};
   }
   void SetParameters(std::span<const std::byte> bytes);
+  /// Becomes the same work as another: a launch, copy, fill or host function that has not begun.
+  void Repeat(const Operation& other);
 
   std::unique_ptr<std::byte[]> long_parameters;
   alignas(16) std::array<std::byte, kInlineParameters> short_parameters;

@@ -202,7 +202,7 @@ uint64_t Session::memory_used() const {
 bool Session::Empty() const {
   return contexts_.empty() && memory_.size() == 0 && chunks_.empty() && streams_.size() == 0 &&
          events_.size() == 0 && modules_.size() == 0 && functions_.size() == 0 && arrays_.size() == 0 &&
-         textures_.empty() && jobs_ == 0 && frees_ == 0;
+         graphs_.size() == 0 && textures_.empty() && jobs_ == 0 && frees_ == 0;
 }
 
 // ------------------------------------------------------------------------------------------- jobs and ends
@@ -322,6 +322,8 @@ void Session::DestroyContexts(std::vector<uint32_t> numbers, std::function<void(
     if (Mark* mark = events_.Find(h)->latest) Drop(mark);
     events_.Erase(h);
   }
+  collect(graphs_);
+  for (uint64_t h : handles) EraseGraph(h);
   collect(functions_);
   for (uint64_t h : handles) functions_.Erase(h);
   collect(modules_);

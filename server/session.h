@@ -31,6 +31,7 @@
 #include "protocol/slot.h"
 #include "protocol/texture_request.h"
 #include "server/context.h"
+#include "server/graph.h"
 #include "server/house.h"
 #include "server/memory.h"
 
@@ -45,6 +46,11 @@ inline constexpr size_t kMostFunctions = 65536;
 inline constexpr size_t kMostAllocations = 1 << 20;
 inline constexpr size_t kMostArrays = 65536;
 inline constexpr size_t kMostTextures = 32768;
+inline constexpr size_t kMostGraphs = 16384;
+/// Nodes of all graphs of a client, those counted that only queued launches keep; and the bytes that describe
+/// them.
+inline constexpr size_t kMostGraphNodes = 1 << 17;
+inline constexpr size_t kMostGraphBytes = 64 << 20;
 /// Operations not given to the driver at which its ring is left alone for a while, and, where it must be read
 /// because a host function is out, at which further ones are refused.
 inline constexpr size_t kManyQueued = 4096;
@@ -146,6 +152,10 @@ class Session final : public CallHandler, public ContextOwner {
   CALL(wireTextureDestroy);
   Outcome wireReferenceBind(const CallFrame& frame, const wire::wireReferenceBindArgs& args,
                             std::span<const std::byte> request, wire::wireReferenceBindReply* reply) override;
+  CALL(wireGraphNodes, std::span<const std::byte> nodes);
+  REPLYING(wireGraphReady);
+  CALL(wireGraphLaunch);
+  CALL(wireGraphDestroy);
 #undef REPLYING
 #undef CALL
 
@@ -190,6 +200,16 @@ class Session final : public CallHandler, public ContextOwner {
     std::unique_ptr<Function> function;
     uint32_t context = 0;
   };
+  struct OwnGraph {
+    uint32_t context = 0;
+    std::vector<std::string> nodes;      // frames
+    bool ready = false;                  // has had all its nodes once
+    std::shared_ptr<const Graph> graph;  // null where nodes have changed since
+    uint64_t checked = 0;                // Gone() when it was made
+    uint64_t stream = 0;                 // of the last launch; 0 where nothing of one can be on its way
+    Mark* before = nullptr;              // what the next launch must come after; with a reference
+  };
+  class GraphBuilder;
 
   // --------------------------------------------------------------------------------- finding things
   /// The context of a number, if it is alive; else an answer why not.
@@ -246,6 +266,15 @@ class Session final : public CallHandler, public ContextOwner {
   bool CheckCopy(Operation::Copy& copy, uint32_t staged, uint64_t dst_bytes, uint64_t src_bytes);
   CUresult GiveCopy(const CallFrame& frame, OperationKind kind, const Operation::Copy& copy, uint64_t handle,
                     bool good);
+  // What calls describe, checked: for a stream, or for a node of a graph.
+  Function* LaunchOf(const wire::wireLaunchArgs& args, std::span<const std::byte> parameters,
+                     const Context* context, CUresult* why);
+  static void SetLaunch(Operation& operation, Function& function, const wire::wireLaunchArgs& args,
+                        std::span<const std::byte> parameters);
+  CUresult FillOf(const wire::wireFillArgs& args, Operation::Fill* fill);
+  bool CopyOf(const wire::wireCopyArgs& args, Operation::Copy* copy);
+  bool CopyOf(const wire::wireCopyBoxArgs& args, Operation::Copy* copy);
+  bool CopyOf(const wire::wireCopyArrayArgs& args, const Context* context, Operation::Copy* copy);
   void AllocateHost(uint32_t slot, Allocation wanted);
   /// Takes host memory from the budget that it is charged to.
   bool ChargeHost(const Allocation& allocation);
@@ -268,6 +297,17 @@ class Session final : public CallHandler, public ContextOwner {
   /// The driver's descriptor of what a request names, all of it the client's own.
   CUresult ResourceOf(const TextureRequest& request, uint32_t context, CUDA_RESOURCE_DESC* out);
 
+  // ------------------------------------------------------------------------------------------ graphs
+  /// Grows whenever something goes that a graph may name.
+  uint64_t Gone() const { return memory_.taken() + gone_; }
+  /// Makes a graph of its nodes; `node` is the first that is wrong.
+  CUresult BuildGraph(OwnGraph& own, uint32_t* node);
+  void EraseGraph(uint64_t handle);
+  /// The graph's next launch is in another stream: it must come after what this one has up to here.
+  void Leave(OwnGraph& own, VirtualStream& stream);
+  /// The same for every graph whose last launch is in a stream that ends.
+  void LeaveStream(uint64_t handle, VirtualStream& stream);
+
   House& house_;
   Tenant& tenant_;
   const Client client_;
@@ -287,6 +327,11 @@ class Session final : public CallHandler, public ContextOwner {
   HandleTable<OwnFunction> functions_;
   HandleTable<std::unique_ptr<OwnArray>> arrays_;
   std::set<std::tuple<uint32_t, bool, uint64_t>> textures_;  // context, surface, the driver's handle
+  HandleTable<std::unique_ptr<OwnGraph>> graphs_;
+  uint64_t gone_ = 0;       // functions and arrays that are no more
+  size_t graph_nodes_ = 0;  // described
+  size_t graph_bytes_ = 0;
+  std::shared_ptr<size_t> graph_operations_ = std::make_shared<size_t>(0);  // made of them
   ImageUploads uploads_;
 
   int jobs_ = 0;          // posted and not done

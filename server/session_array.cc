@@ -125,6 +125,7 @@ Outcome Session::wireArrayDestroy(const CallFrame&, const wire::wireArrayDestroy
   if (contexts_.at(array.context).ending) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   for (uint64_t level : array.levels) arrays_.Erase(level);
   arrays_.Erase(args.array());
+  ++gone_;
   // Copies and kernels that are queued may still use it.
   Holding& holding = contexts_.at(array.context).context->holding();
   ++frees_;
@@ -168,16 +169,15 @@ CUarray Session::FindArray(uint64_t handle, const Context* context) {
   return owner != contexts_.end() && owner->second.context.get() == context ? (*found)->handle : nullptr;
 }
 
-Outcome Session::wireCopyArray(const CallFrame& frame, const wire::wireCopyArrayArgs& args) {
-  Operation::Copy copy = BoxOf(args);
-  CUresult why;
-  VirtualStream* stream = FindStream(frame, args.stream(), &why);
-  bool good = stream && args.arrays() >= 1 && args.arrays() <= (kFromArray | kToArray) &&
+bool Session::CopyOf(const wire::wireCopyArrayArgs& args, const Context* context, Operation::Copy* out) {
+  Operation::Copy& copy = *out;
+  copy = BoxOf(args);
+  bool good = context && args.arrays() >= 1 && args.arrays() <= (kFromArray | kToArray) &&
               !(args.staged() & args.arrays());
   auto end = [&](bool in_array, uint64_t handle, uint64_t x, uint64_t y, uint64_t z,
                  Operation::InArray& out) {
     if (!in_array || !good) return;
-    out = {FindArray(handle, stream->context), x, y, z};
+    out = {FindArray(handle, context), x, y, z};
     good &= out.array != nullptr;
   };
   end(args.arrays() & kFromArray, args.src(), args.src_x(), args.src_y(), args.src_z(), copy.from);
@@ -187,7 +187,14 @@ Outcome Session::wireCopyArray(const CallFrame& frame, const wire::wireCopyArray
   };
   auto to = bytes(args.arrays() & kToArray, copy.dst_pitch, copy.dst_slice);
   auto from = bytes(args.arrays() & kFromArray, copy.src_pitch, copy.src_slice);
-  good &= CheckCopy(copy, args.staged(), to.value_or(0), from.value_or(0)) && to && from;
+  return CheckCopy(copy, args.staged(), to.value_or(0), from.value_or(0)) && good && to && from;
+}
+
+Outcome Session::wireCopyArray(const CallFrame& frame, const wire::wireCopyArrayArgs& args) {
+  CUresult why;
+  VirtualStream* stream = FindStream(frame, args.stream(), &why);
+  Operation::Copy copy;
+  const bool good = CopyOf(args, stream ? stream->context : nullptr, &copy);
   return GiveCopy(frame, OperationKind::kCopyBox, copy, args.stream(), good);
 }
 

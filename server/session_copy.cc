@@ -58,21 +58,31 @@ bool Session::CheckCopy(Operation::Copy& copy, uint32_t staged, uint64_t dst_byt
   return fits && (from_host || from_array || from) && (to_host || to_array || to);
 }
 
+bool Session::CopyOf(const wire::wireCopyArgs& args, Operation::Copy* copy) {
+  *copy = {};
+  copy->dst = args.dst();
+  copy->src = args.src();
+  copy->bytes = args.bytes();
+  copy->height = copy->depth = 1;
+  return CheckCopy(*copy, args.staged(), args.bytes(), args.bytes());
+}
+
 Outcome Session::wireCopy(const CallFrame& frame, const wire::wireCopyArgs& args) {
-  Operation::Copy copy{};
-  copy.dst = args.dst();
-  copy.src = args.src();
-  copy.bytes = args.bytes();
-  copy.height = copy.depth = 1;
-  const bool good = CheckCopy(copy, args.staged(), args.bytes(), args.bytes());
+  Operation::Copy copy;
+  const bool good = CopyOf(args, &copy);
   return GiveCopy(frame, OperationKind::kCopy, copy, args.stream(), good);
 }
 
+bool Session::CopyOf(const wire::wireCopyBoxArgs& args, Operation::Copy* copy) {
+  *copy = BoxOf(args);
+  auto to = CopyExtent(copy->bytes, copy->height, copy->depth, copy->dst_pitch, copy->dst_slice);
+  auto from = CopyExtent(copy->bytes, copy->height, copy->depth, copy->src_pitch, copy->src_slice);
+  return CheckCopy(*copy, args.staged(), to.value_or(0), from.value_or(0)) && to && from;
+}
+
 Outcome Session::wireCopyBox(const CallFrame& frame, const wire::wireCopyBoxArgs& args) {
-  Operation::Copy copy = BoxOf(args);
-  auto to = CopyExtent(copy.bytes, copy.height, copy.depth, copy.dst_pitch, copy.dst_slice);
-  auto from = CopyExtent(copy.bytes, copy.height, copy.depth, copy.src_pitch, copy.src_slice);
-  const bool good = CheckCopy(copy, args.staged(), to.value_or(0), from.value_or(0)) && to && from;
+  Operation::Copy copy;
+  const bool good = CopyOf(args, &copy);
   return GiveCopy(frame, OperationKind::kCopyBox, copy, args.stream(), good);
 }
 
@@ -97,10 +107,8 @@ CUresult Session::GiveCopy(const CallFrame& frame, OperationKind kind, const Ope
   return CUDA_SUCCESS;
 }
 
-Outcome Session::wireFill(const CallFrame& frame, const wire::wireFillArgs& args) {
-  CUresult why;
-  VirtualStream* stream = FindStream(frame, args.stream(), &why);
-  if (!stream) return why;
+CUresult Session::FillOf(const wire::wireFillArgs& args, Operation::Fill* fill) {
+  *fill = {};
   const uint32_t element = args.element_bytes();
   if (args.width() == 0 || args.height() == 0) return CUDA_SUCCESS;
   auto bytes = element == 1 || element == 2 || element == 4 ? std::optional(element) : std::nullopt;
@@ -110,11 +118,46 @@ Outcome Session::wireFill(const CallFrame& frame, const wire::wireFillArgs& args
   if (!extent || !memory_.Around(args.dst(), *extent) || args.dst() % element != 0 ||
       (args.height() > 1 && args.pitch() % element != 0))
     return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+  *fill = {args.dst(), args.pitch(), args.width(), args.height(), args.value(), element};
+  return CUDA_SUCCESS;
+}
+
+Outcome Session::wireFill(const CallFrame& frame, const wire::wireFillArgs& args) {
+  CUresult why;
+  VirtualStream* stream = FindStream(frame, args.stream(), &why);
+  if (!stream) return why;
+  Operation::Fill fill;
+  why = FillOf(args, &fill);
+  if (why || fill.width == 0) return why;
   if (TooManyQueued()) return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-  stream->context->Push(*stream, OperationKind::kFill).fill = {args.dst(),    args.pitch(), args.width(),
-                                                               args.height(), args.value(), element};
+  stream->context->Push(*stream, OperationKind::kFill).fill = fill;
   stream->context->Pushed();
   return CUDA_SUCCESS;
+}
+
+Function* Session::LaunchOf(const wire::wireLaunchArgs& args, std::span<const std::byte> parameters,
+                            const Context* context, CUresult* why) {
+  OwnFunction* own = functions_.Find(args.function());
+  if (!own || contexts_.at(own->context).context.get() != context) {
+    *why = Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE);
+    return nullptr;
+  }
+  if (parameters.size() < own->function->parameter_bytes || args.flags() > 1) {
+    *why = Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+    return nullptr;
+  }
+  return own->function.get();
+}
+
+void Session::SetLaunch(Operation& operation, Function& function, const wire::wireLaunchArgs& args,
+                        std::span<const std::byte> parameters) {
+  operation.launch = {&function,
+                      {args.grid_x(), args.grid_y(), args.grid_z()},
+                      {args.block_x(), args.block_y(), args.block_z()},
+                      args.shared_bytes(),
+                      (args.flags() & 1) != 0,
+                      0};
+  operation.SetParameters(parameters.first(function.parameter_bytes));
 }
 
 Outcome Session::wireLaunch(const CallFrame& frame, const wire::wireLaunchArgs& args,
@@ -122,20 +165,10 @@ Outcome Session::wireLaunch(const CallFrame& frame, const wire::wireLaunchArgs& 
   CUresult why;
   VirtualStream* stream = FindStream(frame, args.stream(), &why);
   if (!stream) return why;
-  OwnFunction* own = functions_.Find(args.function());
-  if (!own || contexts_.at(own->context).context.get() != stream->context)
-    return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE);
-  if (parameters.size() < own->function->parameter_bytes || args.flags() > 1)
-    return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+  Function* function = LaunchOf(args, parameters, stream->context, &why);
+  if (!function) return why;
   if (TooManyQueued()) return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-  Operation& operation = stream->context->Push(*stream, OperationKind::kLaunch);
-  operation.launch = {own->function.get(),
-                      {args.grid_x(), args.grid_y(), args.grid_z()},
-                      {args.block_x(), args.block_y(), args.block_z()},
-                      args.shared_bytes(),
-                      (args.flags() & 1) != 0,
-                      0};
-  operation.SetParameters(parameters.first(own->function->parameter_bytes));
+  SetLaunch(stream->context->Push(*stream, OperationKind::kLaunch), *function, args, parameters);
   stream->context->Pushed();
   return CUDA_SUCCESS;
 }

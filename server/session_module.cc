@@ -194,6 +194,7 @@ Outcome Session::wireModuleUnload(const CallFrame&, const wire::wireModuleUnload
   for (uint64_t address : module.globals) memory_.Take(address);
   std::shared_ptr<OwnModule> gone(std::move(*found));
   modules_.Erase(args.module_id());
+  ++gone_;
   Holding& holding = contexts_.at(gone->context).context->holding();
   ++frees_;
   contexts_.at(gone->context).context->WhenAllDone([this, gone, functions, &holding](CUresult code) {

@@ -22,6 +22,7 @@ Outcome Session::wireStreamCreate(const CallFrame& frame, const wire::wireStream
 Outcome Session::cuStreamDestroy_v2(const CallFrame&, const wire::cuStreamDestroy_v2Args& args) {
   OwnStream* own = streams_.Find(args.h_stream());
   if (!own) return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE);
+  LeaveStream(args.h_stream(), *own->stream);
   own->stream->context->Retire(own->stream);
   streams_.Erase(args.h_stream());
   return CUDA_SUCCESS;

@@ -54,7 +54,7 @@ def uniform_call_handler_h(api):
                  f"    return Any(frame, std::as_bytes(std::span(&args, 1)), {into[0]}, {out[0]});", "  }"]
     return block(f"""
         {BANNER}
-        // Answers every call by one function, for tests that care for no call in particular. Data: any thread.
+        // Answers every call by one function, for those that care for few calls or for none in particular. Data: any thread.
         #pragma once
 
         #include <cstddef>
