@@ -15,9 +15,9 @@ from serving import Failure  # noqa: E402
 FEWEST_NANOSECONDS = 1e6  # a shorter run says nothing of what a second worker is worth
 
 
-def objects(build, arguments, workers=1, cache="off"):
-    """What bench_softcuda prints. `cache` is the folder for compiled kernels."""
-    environment = {**os.environ, "SOFTCUDA_WORKERS": str(workers), "SOFTCUDA_CACHE_DIR": cache}
+def objects(build, arguments, workers=1, cache="off", more=None):
+    """What bench_softcuda prints. `cache` is the folder for compiled kernels, `more` is of its environment."""
+    environment = {**os.environ, "SOFTCUDA_WORKERS": str(workers), "SOFTCUDA_CACHE_DIR": cache, **(more or {})}
     command = [str(build / "bin/bench_softcuda"), "--json", *arguments]
     try:
         done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)

@@ -86,8 +86,12 @@ void Print(const Subject& subject, const Measured& measured, const Options& opti
   const double native = measured.native.empty() ? 0 : Median(measured.native);
   const double compile = std::max(0.0, measured.load + measured.first - device);
   if (options.json) {
-    std::printf("{\"kernel\": \"%s\", \"wide\": %s, \"device\": %.0f, \"native\": %.0f, \"compile\": %.0f}\n",
-                subject.name, subject.wide ? "true" : "false", device, native, compile);
+    std::printf(
+        "{\"kernel\": \"%s\", \"wide\": %s, \"device\": %.0f, \"least\": %.0f, \"native\": %.0f, "
+        "\"compile\": "
+        "%.0f}\n",
+        subject.name, subject.wide ? "true" : "false", device,
+        *std::min_element(measured.device.begin(), measured.device.end()), native, compile);
   } else {
     std::printf(
         "%-18s %10.3f %10.3f %10.3f %10.3f %8.2f %10.1f\n", subject.name, device / 1e6,

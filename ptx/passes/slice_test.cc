@@ -215,6 +215,10 @@ INSTANTIATE_TEST_SUITE_P(
                             "line 3 takes the address of `f`"},
                     Refused{".entry child() { ret; } .entry k() { .reg .b64 r;\nmov.u64 r, child; ret; }",
                             "line 3 takes the address of `child`"},
+                    Refused{".func f { ret; } .entry k() {\nt: .calltargets f; ret; }",
+                            "line 2 begins a function that has the call targets `t`"},
+                    Refused{".global .u32 g; .entry k() {\n.shared .u64 s = g; ret; }",
+                            "line 3 has the .shared variable `s` inside a function"},
                     Refused{".global .texref t; .entry k() { .reg .f32 a, b, c, d, x;\ntex.1d.v4.f32.f32 {a, "
                             "b, c, d}, [t, {x}]; ret; }",
                             "line 3 uses the texref `t`, which is bound in the module that has it"},

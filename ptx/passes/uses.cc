@@ -115,9 +115,15 @@ void UsesOfFunctions::Scan(uint32_t index) {
   Row& row = rows_[index];
   row.scanned = true;
   for (const Variable& variable : function.variables) {
-    if (variable.space == Space::kGlobal || variable.space == Space::kConst) {
+    if (variable.space == Space::kGlobal || variable.space == Space::kConst || variable.initializer) {
       Obstruct(row.uses, InLine(variable.place, fmt::format("has the .{} variable `{}` inside a function",
                                                             Text(variable.space), variable.name)));
+    }
+  }
+  for (const Table& table : function.tables) {
+    if (table.calls) {
+      Obstruct(row.uses, InLine(function.place,
+                                fmt::format("begins a function that has the call targets `{}`", table.name)));
     }
   }
   for (const Instruction& instruction : function.instructions) {

@@ -5,7 +5,7 @@
 //   SLICING_REPORT=FILE      where to write what was done, as JSON, when the program ends
 //   SLICING_SEED=N           other slices
 //   SLICING_LONGEST_NS=N     instead of all that: launches are sliced so that a slice takes so long, and not
-//                            compared; each kernel's first two launches are whole and measured
+//                            compared; each kernel's first three launches are whole and measured
 //
 // What is not here is softcuda's own, which the loader finds behind this library.
 
@@ -115,10 +115,13 @@ class SlicingDriver {
   template <typename Budget>
   CUresult Slices(const Launch& l, const LoadedKernel& kernel, const std::vector<std::byte>& given,
                   Budget budget) {
-    for (const LoadedKernel::Constant& constant : kernel.constants) {
-      if (CUresult code =
-              cu().cuMemcpyDtoDAsync_v2(constant.copy, constant.original, constant.bytes, l.stream))
-        return code;
+    // Only what writes through pointers could change them after that, and no program measured here does.
+    if (longest_ns_ <= 0 || constants_.insert(l.function).second) {
+      for (const LoadedKernel::Constant& constant : kernel.constants) {
+        if (CUresult code =
+                cu().cuMemcpyDtoDAsync_v2(constant.copy, constant.original, constant.bytes, l.stream))
+          return code;
+      }
     }
     const uint64_t blocks = ptx::BlocksOf(l.grid);
     ++sliced_;
@@ -172,15 +175,17 @@ class SlicingDriver {
 
   CUresult Measured(const Launch& launch, const LoadedKernel& kernel, const std::vector<std::byte>& given) {
     auto& [runs, block_ns] = known_[{launch.function, launch.grid, launch.block}];
-    if (++runs > 2)
+    if (++runs > 3)
       return Slices(launch, kernel, given,
                     [&, ns = block_ns] { return ptx::SliceBudget{ns, longest_ns_, 1}; });
     if (CUresult code = cu().cuCtxSynchronize()) return code;
     const auto began = std::chrono::steady_clock::now();
     if (CUresult code = Whole(launch)) return code;
     if (CUresult code = cu().cuCtxSynchronize()) return code;
-    block_ns = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - began).count() /
-               static_cast<double>(ptx::BlocksOf(launch.grid));
+    const double ns =
+        std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - began).count() /
+        static_cast<double>(ptx::BlocksOf(launch.grid));
+    block_ns = runs > 1 ? std::min(ns, block_ns) : ns;
     return CUDA_SUCCESS;
   }
 
@@ -248,6 +253,7 @@ class SlicingDriver {
   std::vector<std::string> wrong_;
   std::mt19937_64 random_;
   double longest_ns_ = 0;
+  std::set<CUfunction> constants_;  // that have been copied, where launches are measured
   std::map<std::tuple<CUfunction, ptx::GridSize, std::array<unsigned, 3>>, std::pair<int, double>> known_;
   uint64_t whole_ = 0, sliced_ = 0, several_ = 0,
            slices_ = 0;  // launches, and the slices of those that were sliced
