@@ -16,6 +16,7 @@ struct Allocation {
   enum Kind : uint8_t {
     kDevice,
     kPool,        // device memory of cuMemAllocAsync
+    kGraph,       // device memory of a graph's node; see client/graph/graphs.h
     kGlobal,      // a module's variable
     kPinned,      // host memory in the host window
     kManaged,     // the same, seen as device memory
@@ -32,7 +33,7 @@ struct Allocation {
   uint64_t id = 0;            // never used twice
 
   bool in_host_window() const { return kind == kPinned || kind == kManaged; }
-  bool on_device() const { return kind == kDevice || kind == kPool || kind == kGlobal; }
+  bool on_device() const { return kind == kDevice || kind == kPool || kind == kGraph || kind == kGlobal; }
 };
 
 class AllocationTable {

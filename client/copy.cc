@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "client/exports.h"
+#include "client/graph/capture.h"
 #include "client/staging.h"
 
 namespace cuplex::client {
@@ -105,6 +106,25 @@ CUresult Copy(uint64_t dst, Says dst_says, uint64_t src, Says src_says, size_t b
               bool waits) {
   Caller caller;
   if (CUresult r = EnterContext(&caller)) return r;
+  if (Capturing(caller)) [[unlikely]] {
+    CUDA_MEMCPY3D line{};
+    auto side = [](uint64_t address, Says says, CUmemorytype& type, auto& host, CUdeviceptr& device) {
+      type = says == Says::kHost     ? CU_MEMORYTYPE_HOST
+             : says == Says::kDevice ? CU_MEMORYTYPE_DEVICE
+                                     : CU_MEMORYTYPE_UNIFIED;
+      if (says == Says::kHost) {
+        host = reinterpret_cast<void*>(address);
+      } else {
+        device = address;
+      }
+    };
+    side(dst, dst_says, line.dstMemoryType, line.dstHost, line.dstDevice);
+    side(src, src_says, line.srcMemoryType, line.srcHost, line.srcDevice);
+    line.WidthInBytes = bytes;
+    line.Height = line.Depth = 1;
+    CUresult captured;
+    if (CaptureCopy(caller, stream, line, waits, &captured)) return captured;
+  }
   Handle h;
   if (CUresult r = ResolveStream(caller, stream, &h)) return r;
   return CopyBytes(caller, dst, dst_says, src, src_says, bytes, {h, waits});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "cuda/driver_types.h"
 #include "protocol/handle.h"
@@ -55,6 +56,14 @@ struct Box {
   uint64_t depth = 0;
 };
 CUresult CopyBox(const Caller& caller, const Box& box, CopyOrder order);
+
+/// A box as the program's struct describes it, which is of at least one byte.
+CUresult ReadBox(const Caller& caller, const CUDA_MEMCPY3D& copy, Box* out);
+
+/// A copy of memory that the server has at both ends, and a fill, as frames for a graph; empty where there is
+/// nothing to fill.
+std::string BoxFrame(const Box& box);
+CUresult FillFrame(const Session& session, const CUDA_MEMSET_NODE_PARAMS& fill, std::string* frame);
 
 /// Waits until the stream has come this far, and tells of failed one-way calls.
 CUresult AwaitStream(const Caller& caller, Handle stream);

@@ -4,6 +4,8 @@
 
 #include "client/copy.h"
 #include "client/exports.h"
+#include "client/frame.h"
+#include "client/graph/capture.h"
 #include "client/staging.h"
 
 namespace cuplex::client {
@@ -24,18 +26,26 @@ bool Dense(const BoxSide& side, const Box& box) {
          (box.depth == 1 || side.slice == box.width * box.height);
 }
 
-CUresult PostBox(const Caller& caller, const Box& box, Handle stream, uint32_t staged) {
+/// `send(op, args)` of the frame that a box travels in.
+template <typename Send>
+auto WithFrame(const Box& box, Handle stream, uint32_t staged, Send send) {
   if (box.dst.in_array || box.src.in_array) {
     const wire::wireCopyArrayArgs args(
         box.dst.address, box.dst.pitch, box.dst.slice, box.dst.x, box.dst.y, box.dst.z, box.src.address,
         box.src.pitch, box.src.slice, box.src.x, box.src.y, box.src.z, box.width, box.height, box.depth,
         stream, staged, (box.src.in_array ? kFromArray : 0) | (box.dst.in_array ? kToArray : 0));
-    return caller.session->submission().Post(Op::wireCopyArray, caller.number, args);
+    return send(Op::wireCopyArray, args);
   }
   const wire::wireCopyBoxArgs args(box.dst.address, box.dst.pitch, box.dst.slice, box.src.address,
                                    box.src.pitch, box.src.slice, box.width, box.height, box.depth, stream,
                                    staged);
-  return caller.session->submission().Post(Op::wireCopyBox, caller.number, args);
+  return send(Op::wireCopyBox, args);
+}
+
+CUresult PostBox(const Caller& caller, const Box& box, Handle stream, uint32_t staged) {
+  return WithFrame(box, stream, staged, [&](Op op, const auto& args) {
+    return caller.session->submission().Post(op, caller.number, args);
+  });
 }
 
 uint64_t RowAt(const BoxSide& side, uint64_t y, uint64_t z) {
@@ -234,22 +244,41 @@ CUresult ReadSide(const Caller& caller, const Given& given, const Box& box, BoxS
   return CUDA_SUCCESS;
 }
 
-CUresult Copy(const CUDA_MEMCPY3D& c, CUstream stream, bool waits) {
-  Caller caller;
-  if (CUresult r = EnterContext(&caller)) return r;
-  Handle h;
-  if (CUresult r = ResolveStream(caller, stream, &h)) return r;
-  Box box;
-  box.width = c.WidthInBytes;
-  box.height = c.Height;
-  box.depth = c.Depth;
-  if (box.width == 0 || box.height == 0 || box.depth == 0) return CUDA_SUCCESS;
+}  // namespace
+
+CUresult ReadBox(const Caller& caller, const CUDA_MEMCPY3D& c, Box* box) {
+  box->width = c.WidthInBytes;
+  box->height = c.Height;
+  box->depth = c.Depth;
   const Given dst{c.dstMemoryType, c.dstHost,     c.dstDevice, c.dstArray, c.dstPitch,
                   c.dstHeight,     c.dstXInBytes, c.dstY,      c.dstZ};
   const Given src{c.srcMemoryType, c.srcHost,     c.srcDevice, c.srcArray, c.srcPitch,
                   c.srcHeight,     c.srcXInBytes, c.srcY,      c.srcZ};
-  if (CUresult r = ReadSide(caller, dst, box, &box.dst)) return r;
-  if (CUresult r = ReadSide(caller, src, box, &box.src)) return r;
+  if (CUresult r = ReadSide(caller, dst, *box, &box->dst)) return r;
+  return ReadSide(caller, src, *box, &box->src);
+}
+
+std::string BoxFrame(const Box& box) {
+  if (Dense(box.src, box) && Dense(box.dst, box))
+    return FrameOf(Op::wireCopy, wire::wireCopyArgs(box.dst.address, box.src.address,
+                                                    box.width * box.height * box.depth, 0, 0));
+  return WithFrame(box, 0, 0, [](Op op, const auto& args) { return FrameOf(op, args); });
+}
+
+namespace {
+
+CUresult Copy(const CUDA_MEMCPY3D& c, CUstream stream, bool waits) {
+  Caller caller;
+  if (CUresult r = EnterContext(&caller)) return r;
+  if (Capturing(caller)) [[unlikely]] {
+    CUresult captured;
+    if (CaptureCopy(caller, stream, c, waits, &captured)) return captured;
+  }
+  Handle h;
+  if (CUresult r = ResolveStream(caller, stream, &h)) return r;
+  if (c.WidthInBytes == 0 || c.Height == 0 || c.Depth == 0) return CUDA_SUCCESS;
+  Box box;
+  if (CUresult r = ReadBox(caller, c, &box)) return r;
   return CopyBox(caller, box, {h, waits});
 }
 
@@ -281,6 +310,30 @@ struct RunEnd {
   uint64_t at;  // address, or bytes from the array's beginning
   Says says;
 };
+
+/// One row, as a program would describe it.
+CUDA_MEMCPY3D InStruct(const Box& box) {
+  CUDA_MEMCPY3D out{};
+  auto side = [](const BoxSide& from, auto& type, auto& host, auto& device, auto& array, auto& x, auto& y) {
+    type = from.in_array              ? CU_MEMORYTYPE_ARRAY
+           : from.says == Says::kHost ? CU_MEMORYTYPE_HOST
+                                      : CU_MEMORYTYPE_DEVICE;
+    if (from.in_array) {
+      array = reinterpret_cast<CUarray>(from.address);
+      x = from.x;
+      y = from.y;
+    } else if (from.says == Says::kHost) {
+      host = reinterpret_cast<void*>(from.address);
+    } else {
+      device = from.address;
+    }
+  };
+  side(box.dst, out.dstMemoryType, out.dstHost, out.dstDevice, out.dstArray, out.dstXInBytes, out.dstY);
+  side(box.src, out.srcMemoryType, out.srcHost, out.srcDevice, out.srcArray, out.srcXInBytes, out.srcY);
+  out.WidthInBytes = box.width;
+  out.Height = out.Depth = 1;
+  return out;
+}
 
 CUresult CopyRun(RunEnd to, RunEnd from, uint64_t bytes, CUstream stream, bool waits) {
   Caller caller;
@@ -323,8 +376,15 @@ CUresult CopyRun(RunEnd to, RunEnd from, uint64_t bytes, CUstream stream, bool w
     };
     box.dst = side(to, to_row);
     box.src = side(from, from_row);
-    if (CUresult r = CopyBox(caller, box, {h, waits})) return r;
     done += box.width;
+    if (Capturing(caller)) [[unlikely]] {
+      CUresult captured;
+      if (CaptureCopy(caller, stream, InStruct(box), waits, &captured)) {
+        if (captured) return captured;
+        continue;
+      }
+    }
+    if (CUresult r = CopyBox(caller, box, {h, waits})) return r;
   }
   return CUDA_SUCCESS;
 }

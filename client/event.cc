@@ -1,6 +1,7 @@
 #include "client/event.h"
 
 #include "client/exports.h"
+#include "client/graph/capture.h"
 
 namespace cuplex::client {
 
@@ -62,20 +63,25 @@ CUresult cuEventDestroy_v2(CUevent hEvent) {
 CUresult cuEventDestroy(CUevent hEvent) { return cuEventDestroy_v2(hEvent); }
 
 CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
+  return cuEventRecordWithFlags(hEvent, hStream, 0);
+}
+
+CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
+  if (flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) return CUDA_ERROR_INVALID_VALUE;
   Caller caller;
   if (CUresult r = EnterContext(&caller)) return r;
   const Handle event = reinterpret_cast<Handle>(hEvent);
   const Event* e = caller.session->events.Find(event);
   if (!e || e->context != caller.number) return CUDA_ERROR_INVALID_HANDLE;
+  if (Capturing(caller)) [[unlikely]] {
+    CUresult captured;
+    if (CaptureRecord(caller, hStream, hEvent, flags, &captured)) return captured;
+  }
+  if (flags) return CUDA_ERROR_INVALID_VALUE;  // "external" belongs to capture
   Handle stream;
   if (CUresult r = ResolveStream(caller, hStream, &stream)) return r;
   return caller.session->submission().Post(Op::cuEventRecord, caller.number,
                                            wire::cuEventRecordArgs(event, stream));
-}
-
-CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
-  if (flags != CU_EVENT_RECORD_DEFAULT) return CUDA_ERROR_INVALID_VALUE;  // "external" belongs to capture
-  return cuEventRecord(hEvent, hStream);
 }
 
 CUresult cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "client/graph/capture.h"
 #include "client/process.h"
 #include "cuda/driver_api.h"
 #include "cuda/proc_table.h"
@@ -32,6 +33,15 @@ template <typename Args, typename Reply>
 CUresult Call(Op op, const Args& args, Reply* reply) {
   Caller caller;
   if (CUresult r = EnterContext(&caller)) return r;
+  if (Capturing(caller)) [[unlikely]] {
+    // What waits for a stream, an event or a context cannot come back while its work is only written down.
+    if constexpr (requires { args.h_stream(); })
+      if (CUresult r = RefuseCapturedHandle(caller, args.h_stream())) return r;
+    if constexpr (requires { args.h_event(); })
+      if (CUresult r = RefuseCapturedEvent(caller, args.h_event())) return r;
+    if (op == Op::cuCtxSynchronize)
+      if (CUresult r = RefuseCapturedContext(caller)) return r;
+  }
   Submission& submission = caller.session->submission();
   const CUresult result = submission.Ask(op, caller.number, args, reply);
   return result == CUDA_SUCCESS ? submission.TakeDeferred() : result;

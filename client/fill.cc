@@ -1,6 +1,8 @@
 // Fills: cuMemset in all its widths.
 #include "client/copy.h"
 #include "client/exports.h"
+#include "client/frame.h"
+#include "client/graph/capture.h"
 
 namespace cuplex::client {
 namespace {
@@ -12,21 +14,34 @@ struct Area {
   uint64_t height;
 };
 
+/// Brings the pitch of one row in order, and says how many bytes the area reaches over.
+CUresult CheckArea(Area& area, uint32_t element_bytes, uint64_t* reach) {
+  uint64_t row;
+  if (__builtin_mul_overflow(area.width, uint64_t{element_bytes}, &row)) return CUDA_ERROR_INVALID_VALUE;
+  if (area.height == 1) area.pitch = row;
+  if (area.pitch < row || area.dst % element_bytes || area.pitch % element_bytes ||
+      __builtin_mul_overflow(area.pitch, area.height - 1, reach) ||
+      __builtin_add_overflow(*reach, row, reach))
+    return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
 CUresult Fill(Area area, uint32_t value, uint32_t element_bytes, CUstream stream, bool waits) {
   Caller caller;
   if (CUresult r = EnterContext(&caller)) return r;
+  if (Capturing(caller)) [[unlikely]] {
+    CUresult captured;
+    if (CaptureFill(caller, stream, {area.dst, area.pitch, value, element_bytes, area.width, area.height},
+                    waits, &captured))
+      return captured;
+  }
   Handle h;
   if (CUresult r = ResolveStream(caller, stream, &h)) return r;
   if (area.width == 0 || area.height == 0) return CUDA_SUCCESS;
   Session& session = *caller.session;
   if (CUresult r = session.submission().TakeDeferred()) return r;
-  uint64_t row, reach;
-  if (__builtin_mul_overflow(area.width, uint64_t{element_bytes}, &row)) return CUDA_ERROR_INVALID_VALUE;
-  if (area.height == 1) area.pitch = row;
-  if (area.pitch < row || area.dst % element_bytes || area.pitch % element_bytes ||
-      __builtin_mul_overflow(area.pitch, area.height - 1, &reach) ||
-      __builtin_add_overflow(reach, row, &reach))
-    return CUDA_ERROR_INVALID_VALUE;
+  uint64_t reach;
+  if (CUresult r = CheckArea(area, element_bytes, &reach)) return r;
   const Place place = PlaceOf(session, area.dst, reach);
   if (CUresult r = CheckPlace(place, Says::kDevice)) return r;
   const wire::wireFillArgs args(area.dst, area.pitch, area.width, area.height, h, value, element_bytes);
@@ -37,6 +52,21 @@ CUresult Fill(Area area, uint32_t value, uint32_t element_bytes, CUstream stream
 }
 
 }  // namespace
+
+CUresult FillFrame(const Session& session, const CUDA_MEMSET_NODE_PARAMS& fill, std::string* frame) {
+  Area area{fill.dst, fill.pitch, fill.width, fill.height};
+  const uint32_t element = fill.elementSize;
+  if (element != 1 && element != 2 && element != 4) return CUDA_ERROR_INVALID_VALUE;
+  frame->clear();
+  if (area.width == 0 || area.height == 0) return CUDA_SUCCESS;
+  uint64_t reach;
+  if (CUresult r = CheckArea(area, element, &reach)) return r;
+  if (CUresult r = CheckPlace(PlaceOf(session, area.dst, reach), Says::kDevice)) return r;
+  *frame = FrameOf(Op::wireFill,
+                   wire::wireFillArgs(area.dst, area.pitch, area.width, area.height, 0, fill.value, element));
+  return CUDA_SUCCESS;
+}
+
 }  // namespace cuplex::client
 
 using namespace cuplex::client;

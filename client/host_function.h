@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "cuda/driver_types.h"
 #include "protocol/handle.h"
@@ -22,14 +24,26 @@ class HostFunctions {
  public:
   /// Calls `f` when `stream` has come this far, and holds the stream until it returns. Any thread.
   CUresult Launch(Session& session, uint32_t context, Handle stream, std::function<void()> f);
+  /// A function for nodes of graphs: it is called as often as launches that were told of come to it, until it
+  /// is dropped and the last of these has come. Returns its cookie.
+  uint64_t Keep(Session& session, uint32_t context, std::function<void()> f);
+  /// One more call of each will come.
+  void Expect(const std::vector<uint64_t>& cookies);
+  void Drop(const std::vector<uint64_t>& cookies);
+  /// A context has ended: nothing of it is called any more.
+  void Forget(uint32_t context);
   /// Ends the thread; what was not called is dropped.
   void Stop(Session& session);
 
  private:
   struct Pending {
-    uint32_t context;
-    std::function<void()> call;
+    uint32_t context = 0;
+    std::shared_ptr<std::function<void()>> call;
+    bool kept = false;
+    bool dropped = false;
+    uint64_t expected = 0;
   };
+  uint64_t AddLocked(Session& session, Pending pending);
   void Serve(Session& session);
   void Run(Session& session, uint64_t cookie);
 

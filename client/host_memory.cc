@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "client/exports.h"
+#include "client/graph/capture.h"
 #include "protocol/host_flags.h"
 
 namespace cuplex::client {
@@ -62,6 +63,7 @@ CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int flags) {
   if (!pp || (flags & ~kKnown)) return CUDA_ERROR_INVALID_VALUE;
   Caller caller;
   if (CUresult r = EnterContext(&caller)) return r;
+  if (CUresult r = RefuseUnsafe(*caller.session)) return r;
   uint64_t address;
   if (CUresult r = AllocateHostMemory(caller, bytesize, Allocation::kPinned, flags, &address)) return r;
   *pp = reinterpret_cast<void*>(address);

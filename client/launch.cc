@@ -1,20 +1,15 @@
 // Launches: checked, their parameters gathered into the ring, and never waited for.
+#include "client/launch.h"
+
 #include <cstring>
 
 #include "client/exports.h"
+#include "client/graph/capture.h"
 
 namespace cuplex::client {
 namespace {
 
-constexpr uint32_t kCooperative = 1;  // flag of wireLaunch
-
-struct Shape {
-  uint32_t grid[3];
-  uint32_t block[3];
-  uint32_t shared_bytes;
-};
-
-CUresult CheckShape(const Shape& shape, const LaunchLimits& limits, const FunctionFacts& facts) {
+CUresult CheckShape(const LaunchShape& shape, const LaunchLimits& limits, const FunctionFacts& facts) {
   uint64_t threads = 1;
   for (int i = 0; i < 3; ++i) {
     if (shape.grid[i] - 1 >= limits.grid[i] || shape.block[i] - 1 >= limits.block[i])
@@ -44,46 +39,66 @@ CUresult ReadExtra(void** extra, const void** buffer, size_t* bytes) {
   return CUDA_SUCCESS;
 }
 
-CUresult Launch(CUfunction f, const Shape& shape, CUstream stream, uint32_t flags, void** params,
-                void** extra) {
-  Caller caller;
-  if (CUresult r = EnterContext(&caller)) return r;
-  Submission& submission = caller.session->submission();
-  if (CUresult r = submission.TakeDeferred()) return r;
+}  // namespace
+
+CUresult PrepareLaunch(const Caller& caller, CUfunction f, const LaunchShape& shape, Handle stream,
+                       uint32_t flags, void** params, void** extra, PreparedLaunch* out) {
   Function* function;
-  Handle handle, wire_stream;
+  Handle handle;
   if (CUresult r = ResolveFunction(caller, f, &function, &handle)) return r;
-  if (CUresult r = ResolveStream(caller, stream, &wire_stream)) return r;
   const LaunchLimits& limits = caller.session->device(caller.context->device).limits;
   if (CUresult r = CheckShape(shape, limits, function->facts)) return r;
-
   const uint32_t bytes = function->facts.parameter_bytes;
   if (params && extra) return CUDA_ERROR_INVALID_VALUE;
-  const void* buffer = nullptr;
+  out->buffer = nullptr;
   if (extra) {
     size_t given;
-    if (CUresult r = ReadExtra(extra, &buffer, &given)) return r;
-    if (bytes > 0 && (!buffer || given < bytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult r = ReadExtra(extra, &out->buffer, &given)) return r;
+    if (bytes > 0 && (!out->buffer || given < bytes)) return CUDA_ERROR_INVALID_VALUE;
   } else if (!function->parameters.empty() && !params) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  out->function = function;
+  out->params = params;
+  out->bytes = bytes;
+  out->args =
+      wire::wireLaunchArgs(handle, stream, shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0],
+                           shape.block[1], shape.block[2], shape.shared_bytes, flags, bytes);
+  return CUDA_SUCCESS;
+}
 
-  const wire::wireLaunchArgs args(handle, wire_stream, shape.grid[0], shape.grid[1], shape.grid[2],
-                                  shape.block[0], shape.block[1], shape.block[2], shape.shared_bytes, flags,
-                                  bytes);
-  return submission.Post(Op::wireLaunch, caller.number, args, bytes, [&](std::byte* to) {
-    if (buffer) {
-      std::memcpy(to, buffer, bytes);
-      return;
-    }
-    uint32_t end = 0;
-    for (size_t i = 0; i < function->parameters.size(); ++i) {
-      const FunctionParameter p = function->parameters[i];
-      if (p.offset > end) std::memset(to + end, 0, p.offset - end);  // no old bytes between them
-      std::memcpy(to + p.offset, params[i], p.size);
-      end = p.offset + p.size;
-    }
-  });
+void PreparedLaunch::Gather(std::byte* to) const {
+  if (buffer) {
+    std::memcpy(to, buffer, bytes);
+    return;
+  }
+  uint32_t end = 0;
+  for (size_t i = 0; i < function->parameters.size(); ++i) {
+    const FunctionParameter p = function->parameters[i];
+    if (p.offset > end) std::memset(to + end, 0, p.offset - end);  // no old bytes between them
+    std::memcpy(to + p.offset, params[i], p.size);
+    end = p.offset + p.size;
+  }
+}
+
+namespace {
+
+CUresult Launch(CUfunction f, const LaunchShape& shape, CUstream stream, uint32_t flags, void** params,
+                void** extra) {
+  Caller caller;
+  if (CUresult r = EnterContext(&caller)) return r;
+  if (Capturing(caller)) [[unlikely]] {
+    CUresult captured;
+    if (CaptureLaunch(caller, stream, f, shape, flags, params, extra, &captured)) return captured;
+  }
+  Submission& submission = caller.session->submission();
+  if (CUresult r = submission.TakeDeferred()) return r;
+  Handle wire_stream;
+  if (CUresult r = ResolveStream(caller, stream, &wire_stream)) return r;
+  PreparedLaunch launch;
+  if (CUresult r = PrepareLaunch(caller, f, shape, wire_stream, flags, params, extra, &launch)) return r;
+  return submission.Post(Op::wireLaunch, caller.number, launch.args, launch.bytes,
+                         [&](std::byte* to) { launch.Gather(to); });
 }
 
 /// What the attributes of cuLaunchKernelEx come to.
@@ -144,9 +159,9 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** ker
   if (!config) return CUDA_ERROR_INVALID_VALUE;
   Extras extras;
   if (CUresult r = ReadAttributes(*config, &extras)) return r;
-  const Shape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
-                    {config->blockDimX, config->blockDimY, config->blockDimZ},
-                    config->sharedMemBytes};
+  const LaunchShape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
+                          {config->blockDimX, config->blockDimY, config->blockDimZ},
+                          config->sharedMemBytes};
   if (CUresult r = Launch(f, shape, config->hStream, extras.flags, kernelParams, extra)) return r;
   return extras.record ? cuEventRecord(extras.record, config->hStream) : CUDA_SUCCESS;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "client/exports.h"
+#include "client/graph/capture.h"
 #include "client/host_memory.h"
 #include "client/memory_pool.h"
 
@@ -33,6 +34,18 @@ CUresult Free(Session& session, const Allocation& a) {
   if (a.kind == Allocation::kManaged) return FreeHostMemory(session, a);
   if (a.kind == Allocation::kPool) session.pools.Gave(a.device, a.bytes);
   return session.submission().Post(Op::cuMemFree_v2, a.context, wire::cuMemFree_v2Args(a.base));
+}
+
+/// Memory that a graph has allocated stays where it is, for its next launch. False where it is no such
+/// memory, or not allocated at the time.
+bool FreeOfGraph(Session& session, CUdeviceptr address) {
+  const auto a = session.allocations.Find(address);
+  if (!a || a->kind != Allocation::kGraph) return false;
+  std::lock_guard lock(session.graphs.mutex);
+  auto memory = session.graphs.FindMemory(address);
+  if (!memory || !memory->allocated) return false;
+  session.graphs.Allocated(*memory, false);
+  return true;
 }
 
 /// Advice and prefetching ask for managed memory.
@@ -72,6 +85,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
   if (!dptr) return CUDA_ERROR_INVALID_VALUE;
   Caller caller;
   if (CUresult r = EnterContext(&caller)) return r;
+  if (CUresult r = RefuseUnsafe(*caller.session)) return r;
   return AllocateDevice(caller, bytesize, Allocation::kDevice, dptr);
 }
 
@@ -94,6 +108,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   Session* session;
   if (CUresult r = Enter(&session)) return r;
   if (!dptr) return CUDA_SUCCESS;
+  if (CUresult r = RefuseUnsafe(*session)) return r;
+  if (FreeOfGraph(*session, dptr)) return CUDA_SUCCESS;
   const auto a =
       session->allocations.Take(dptr, {Allocation::kDevice, Allocation::kPool, Allocation::kManaged});
   return a ? Free(*session, *a) : CUDA_ERROR_INVALID_VALUE;
@@ -105,6 +121,11 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   Handle stream;
   if (CUresult r = ResolveStream(caller, hStream, &stream)) return r;
   if (!dptr) return CUDA_SUCCESS;
+  if (Capturing(caller)) [[unlikely]] {
+    CUresult captured;
+    if (CaptureFree(caller, hStream, dptr, &captured)) return captured;
+  }
+  if (FreeOfGraph(*caller.session, dptr)) return CUDA_SUCCESS;
   const auto a = caller.session->allocations.Take(dptr, {Allocation::kDevice, Allocation::kPool});
   if (!a) return CUDA_ERROR_INVALID_VALUE;
   if (a->kind == Allocation::kPool) caller.session->pools.Gave(a->device, a->bytes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "client/exports.h"
+#include "client/graph/capture.h"
 
 namespace cuplex::client {
 
@@ -97,6 +98,10 @@ CUresult cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
   if (CUresult r = EnterContext(&caller)) return r;
   cuplex::Handle stream;
   if (CUresult r = ResolveStream(caller, hStream, &stream)) return r;
+  if (Capturing(caller)) [[unlikely]] {
+    CUresult captured;
+    if (CaptureAlloc(caller, hStream, bytesize, dptr, &captured)) return captured;
+  }
   // It is there before the stream gets to it, which is sooner than promised.
   if (CUresult r = AllocateDevice(caller, bytesize, Allocation::kPool, dptr)) return r;
   caller.session->pools.Took(caller.context->device, bytesize);

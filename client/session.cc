@@ -160,6 +160,9 @@ void Session::ForgetContext(uint32_t number) {
   arrays.Forget(number);
   textures.Forget(number);
   references.Forget(number);
+  shadows.ForgetContext(number);
+  graphs.ForgetContext(number);
+  host_functions.Forget(number);
 }
 
 void Session::LeaveToParent() {

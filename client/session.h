@@ -19,6 +19,8 @@
 #include "client/context.h"
 #include "client/event.h"
 #include "client/function.h"
+#include "client/graph/graphs.h"
+#include "client/graph/shadow.h"
 #include "client/host_function.h"
 #include "client/library.h"
 #include "client/memory_pool.h"
@@ -76,6 +78,8 @@ class Session {
   TextureTable textures;
   ReferenceTable references;
   MemoryPools pools;
+  Shadows shadows;
+  Graphs graphs;
   HostFunctions host_functions;
 
  private:

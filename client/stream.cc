@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "client/exports.h"
+#include "client/graph/capture.h"
 
 namespace cuplex::client {
 
@@ -123,17 +124,23 @@ CUresult cuStreamCreate(CUstream* phStream, unsigned int flags) {
 CUresult cuStreamDestroy_v2(CUstream hStream) {
   Session* session;
   if (CUresult r = Enter(&session)) return r;
+  LeaveCapture(*session, reinterpret_cast<Handle>(hStream));
   return session->streams.Destroy(*session, reinterpret_cast<Handle>(hStream));
 }
 
 CUresult cuStreamDestroy(CUstream hStream) { return cuStreamDestroy_v2(hStream); }
 
 CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int flags) {
-  if (flags != CU_EVENT_WAIT_DEFAULT) return CUDA_ERROR_INVALID_VALUE;  // "external" belongs to capture
+  if (flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) return CUDA_ERROR_INVALID_VALUE;
   Caller caller;
   if (CUresult r = EnterContext(&caller)) return r;
   const Handle event = reinterpret_cast<Handle>(hEvent);
   if (!caller.session->events.Find(event)) return CUDA_ERROR_INVALID_HANDLE;
+  if (Capturing(caller)) [[unlikely]] {
+    CUresult captured;
+    if (CaptureWait(caller, hStream, hEvent, flags, &captured)) return captured;
+  }
+  if (flags) return CUDA_ERROR_INVALID_VALUE;  // "external" belongs to capture
   Handle stream;
   if (CUresult r = ResolveStream(caller, hStream, &stream)) return r;
   const wire::cuStreamWaitEventArgs args(stream, event, flags);
@@ -191,26 +198,6 @@ CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
   if (CUresult r = cuStreamGetCtx(hStream, &context)) return r;
   *device = reinterpret_cast<Context*>(context)->device;
   return CUDA_SUCCESS;
-}
-
-CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* status) {
-  if (!status) return CUDA_ERROR_INVALID_VALUE;
-  Caller caller;
-  StreamFacts facts;
-  if (CUresult r = FactsOf(hStream, &caller, &facts)) return r;
-  *status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                   CUgraph* graph, const CUgraphNode** dependencies,
-                                   const CUgraphEdgeData** edges, size_t* count) {
-  return cuStreamIsCapturing(hStream, status);  // what else is asked for is set only during a capture
-}
-
-CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                   CUgraph* graph, const CUgraphNode** dependencies, size_t* count) {
-  return cuStreamGetCaptureInfo_v3(hStream, status, id, graph, dependencies, nullptr, count);
 }
 
 CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t, unsigned int) {

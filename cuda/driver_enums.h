@@ -1014,6 +1014,11 @@ typedef enum CUtensorMapSwizzle_enum {
   CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B = 6,
 } CUtensorMapSwizzle;
 
+typedef enum CUstreamUpdateCaptureDependencies_flags_enum {
+  CU_STREAM_ADD_CAPTURE_DEPENDENCIES = 0,
+  CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1,
+} CUstreamUpdateCaptureDependencies_flags;
+
 typedef enum CUuserObjectRetain_flags_enum {
   CU_GRAPH_USER_OBJECT_MOVE = 1,
 } CUuserObjectRetain_flags;
