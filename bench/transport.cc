@@ -28,7 +28,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kBatch = 64;               // launches whose cost is taken together
+constexpr int kBatch = 64;  // launches whose cost is taken together
+constexpr int kGraphKernels = 200;
+constexpr char kNoGraphs[] = "the driver has no graphs";
 constexpr size_t kCopyBytes = 32 << 20;  // larger than the caches
 constexpr char kEmptyKernel[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing()\n{\n  ret;\n}\n";
@@ -110,6 +112,58 @@ void LaunchSustained(benchmark::State& state) {
     Gpu().Synchronize();
     state.SetIterationTime(Seconds(began) / kLaunches);
   }
+}
+
+/// A graph of empty kernels, each after the other; nullptr where the driver has no graphs.
+CUgraphExec EmptyGraph() {
+  const DriverTable& cu = Gpu().cu();
+  CUgraph graph = nullptr;
+  const CUresult made = cu.cuGraphCreate(&graph, 0);
+  if (made == CUDA_ERROR_NOT_SUPPORTED) return nullptr;
+  Require(made, "cuGraphCreate");
+  CUDA_KERNEL_NODE_PARAMS params{};
+  params.func = Gpu().EmptyKernel();
+  params.gridDimX = params.gridDimY = params.gridDimZ = 1;
+  params.blockDimX = params.blockDimY = params.blockDimZ = 1;
+  CUgraphNode last = nullptr;
+  for (int i = 0; i < kGraphKernels; ++i) {
+    CUgraphNode node = nullptr;
+    Require(cu.cuGraphAddKernelNode_v2(&node, graph, last ? &last : nullptr, last ? 1 : 0, &params),
+            "cuGraphAddKernelNode");
+    last = node;
+  }
+  CUgraphExec exec = nullptr;
+  Require(cu.cuGraphInstantiateWithFlags(&exec, graph, 0), "cuGraphInstantiate");
+  Require(cu.cuGraphDestroy(graph), "cuGraphDestroy");
+  return exec;
+}
+
+/// What the launch of a graph costs its caller, with an idle device before it.
+void GraphLaunchCost(benchmark::State& state) {
+  CUgraphExec exec = EmptyGraph();
+  if (!exec) return state.SkipWithError(kNoGraphs);
+  for (auto _ : state) {
+    Gpu().Synchronize();
+    auto began = Clock::now();
+    Require(Gpu().cu().cuGraphLaunch(exec, nullptr), "cuGraphLaunch");
+    state.SetIterationTime(Seconds(began));
+  }
+  Gpu().Synchronize();
+  Require(Gpu().cu().cuGraphExecDestroy(exec), "cuGraphExecDestroy");
+}
+
+/// Kernels a second out of graphs, to the last one's end.
+void GraphSustained(benchmark::State& state) {
+  constexpr int kLaunches = 100;
+  CUgraphExec exec = EmptyGraph();
+  if (!exec) return state.SkipWithError(kNoGraphs);
+  for (auto _ : state) {
+    auto began = Clock::now();
+    for (int i = 0; i < kLaunches; ++i) Require(Gpu().cu().cuGraphLaunch(exec, nullptr), "cuGraphLaunch");
+    Gpu().Synchronize();
+    state.SetIterationTime(Seconds(began) / (kLaunches * kGraphKernels));
+  }
+  Require(Gpu().cu().cuGraphExecDestroy(exec), "cuGraphExecDestroy");
 }
 
 /// A call that only its driver can answer.
@@ -208,6 +262,8 @@ BENCHMARK(PingPong)->UseRealTime();
 BENCHMARK(PlainMemcpy)->UseRealTime()->Iterations(5);
 BENCHMARK(LaunchCost)->UseManualTime()->Iterations(100);
 BENCHMARK(LaunchSustained)->UseManualTime()->Iterations(1);
+BENCHMARK(GraphLaunchCost)->UseManualTime()->Iterations(100);
+BENCHMARK(GraphSustained)->UseManualTime()->Iterations(1);
 BENCHMARK(RoundTrip)->UseRealTime()->Iterations(2000);
 BENCHMARK(SynchronizeIdle)->UseRealTime()->Iterations(2000);
 BENCHMARK_CAPTURE(Copy, in_pageable, Way::kIn, false)->UseRealTime()->Iterations(5);
