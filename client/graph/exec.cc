@@ -350,8 +350,8 @@ std::shared_ptr<Graph> DestroyExec(Session& session, Graphs& graphs, GraphExec* 
       source.reset();  // the function has it
     (void)session.submission().Post(Op::wireGraphDestroy, exec->context,
                                     wire::wireGraphDestroyArgs(exec->handle));
-    graphs.handles.Return(exec->handle);
   }
+  graphs.handles.Return(exec->handle);
   delete exec;
   return source;
 }

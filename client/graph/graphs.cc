@@ -25,12 +25,12 @@ std::shared_ptr<GraphMemory> Graphs::FindMemory(uint64_t address) {
 }
 
 void Graphs::Learn(Graph& graph) {
-  known_.insert(&graph);
+  known_[&graph] = Kind::kGraph;
   for (auto& node : graph.nodes) Learn(*node);
 }
 
 void Graphs::Learn(GraphNode& node) {
-  known_.insert(&node);
+  known_[&node] = Kind::kNode;
   if (auto* child = std::get_if<ChildWork>(&node.work)) Learn(*child->graph);
 }
 

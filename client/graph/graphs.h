@@ -7,7 +7,6 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -39,15 +38,15 @@ class Graphs {
   std::mutex mutex;
 
   // ------------------------------------------------------------------------------------- finding things
-  Graph* Find(CUgraph graph) { return Known<Graph>(graph); }
-  GraphNode* Find(CUgraphNode node) { return Known<GraphNode>(node); }
-  GraphExec* Find(CUgraphExec exec) { return Known<GraphExec>(exec); }
+  Graph* Find(CUgraph graph) { return Known<Graph>(graph, Kind::kGraph); }
+  GraphNode* Find(CUgraphNode node) { return Known<GraphNode>(node, Kind::kNode); }
+  GraphExec* Find(CUgraphExec exec) { return Known<GraphExec>(exec, Kind::kExec); }
   std::shared_ptr<GraphMemory> FindMemory(uint64_t address);
 
   /// Takes it in, with its nodes and child graphs, so that programs can name them.
   void Learn(Graph& graph);
   void Learn(GraphNode& node);
-  void Learn(GraphExec& exec) { known_.insert(&exec); }
+  void Learn(GraphExec& exec) { known_[&exec] = Kind::kExec; }
   void Learn(const std::shared_ptr<GraphMemory>& memory);
   void Forget(Graph& graph);
   void Forget(GraphNode& node);
@@ -83,11 +82,13 @@ class Graphs {
   uint64_t last_capture = 0;
 
  private:
+  enum class Kind : uint8_t { kGraph, kNode, kExec };
   template <typename T, typename H>
-  T* Known(H handle) {
-    return known_.contains(handle) ? reinterpret_cast<T*>(handle) : nullptr;
+  T* Known(H handle, Kind kind) {
+    auto at = known_.find(handle);
+    return at != known_.end() && at->second == kind ? reinterpret_cast<T*>(handle) : nullptr;
   }
-  std::unordered_set<const void*> known_;
+  std::unordered_map<const void*, Kind> known_;
   std::map<uint64_t, std::weak_ptr<GraphMemory>> memory_;
   std::mutex use_mutex_;
   std::map<int, Use> use_;

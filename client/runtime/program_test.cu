@@ -287,6 +287,78 @@ void Streams() {
   EXPECT_OK(cudaStreamDestroy(two));
 }
 
+void Graphs() {
+  cudaGraph_t built = nullptr;
+  if (cudaGraphCreate(&built, 0) == cudaErrorNotSupported) {
+    (void)cudaGetLastError();
+    printf("  the driver has no graphs\n");
+    return;
+  }
+  // By nodes: the kernel is named by its host function, a variable by its symbol.
+  long long* values = nullptr;
+  EXPECT_OK(cudaMalloc(&values, 32 * sizeof(long long)));
+  long long by = 3;
+  void* args[] = {&values, &by};
+  cudaMemsetParams fill = {};
+  fill.dst = values;
+  fill.elementSize = 4;
+  fill.width = 64;
+  fill.height = 1;
+  cudaKernelNodeParams kernel = {};
+  kernel.func = reinterpret_cast<void*>(Add<long long>);
+  kernel.gridDim = 1;
+  kernel.blockDim = 32;
+  kernel.kernelParams = args;
+  long long home[32] = {};
+  int from_symbol = -1;
+  cudaGraphNode_t first, second, third, fourth;
+  EXPECT_OK(cudaGraphAddMemsetNode(&first, built, nullptr, 0, &fill));
+  EXPECT_OK(cudaGraphAddKernelNode(&second, built, &first, 1, &kernel));
+  EXPECT_OK(cudaGraphAddMemcpyNode1D(&third, built, &second, 1, home, values, sizeof(home),
+                                     cudaMemcpyDeviceToHost));
+  EXPECT_OK(cudaGraphAddMemcpyNodeFromSymbol(&fourth, built, &third, 1, &from_symbol, counter, sizeof(int), 0,
+                                             cudaMemcpyDeviceToHost));
+  cudaKernelNodeParams kept = {};
+  EXPECT_OK(cudaGraphKernelNodeGetParams(second, &kept));
+  EXPECT(kept.func == kernel.func && kept.blockDim.x == 32);
+  int counted = 0;
+  EXPECT_OK(cudaMemcpyFromSymbol(&counted, counter, sizeof(int)));
+  cudaGraphExec_t exec = nullptr;
+  EXPECT_OK(cudaGraphInstantiate(&exec, built, 0));
+  cudaStream_t stream;
+  EXPECT_OK(cudaStreamCreate(&stream));
+  EXPECT_OK(cudaGraphLaunch(exec, stream));
+  EXPECT_OK(cudaStreamSynchronize(stream));
+  EXPECT(home[0] == 3 && home[31] == 3 && from_symbol == counted);
+  by = 4;
+  EXPECT_OK(cudaGraphExecKernelNodeSetParams(exec, second, &kernel));
+  EXPECT_OK(cudaGraphLaunch(exec, stream));
+  EXPECT_OK(cudaStreamSynchronize(stream));
+  EXPECT(home[0] == 4);
+  EXPECT_OK(cudaGraphExecDestroy(exec));
+  EXPECT_OK(cudaGraphDestroy(built));
+
+  // By capture, with a copy that no driver sees.
+  int from = 0, to = 0;
+  EXPECT_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  EXPECT_OK(cudaMemsetAsync(values, 0, sizeof(home), stream));
+  for (int i = 0; i < 10; ++i) Add<long long><<<1, 32, 0, stream>>>(values, i);
+  EXPECT_OK(cudaMemcpyAsync(home, values, sizeof(home), cudaMemcpyDeviceToHost, stream));
+  EXPECT_OK(cudaMemcpyAsync(&to, &from, sizeof(int), cudaMemcpyHostToHost, stream));
+  cudaGraph_t captured = nullptr;
+  EXPECT_OK(cudaStreamEndCapture(stream, &captured));
+  EXPECT_OK(cudaGraphInstantiate(&exec, captured, 0));
+  EXPECT_OK(cudaGraphDestroy(captured));
+  for (from = 1; from <= 3; ++from) {
+    EXPECT_OK(cudaGraphLaunch(exec, stream));
+    EXPECT_OK(cudaStreamSynchronize(stream));
+    EXPECT(home[7] == 45 && to == from);
+  }
+  EXPECT_OK(cudaGraphExecDestroy(exec));
+  EXPECT_OK(cudaStreamDestroy(stream));
+  EXPECT_OK(cudaFree(values));
+}
+
 void Threads() {
   constexpr int kThreads = 4, kLaunches = 50;
   std::vector<std::thread> threads;
@@ -316,6 +388,7 @@ int main() {
   Subject("launches", Launches);
   Subject("memory", Memory);
   Subject("streams", Streams);
+  Subject("graphs", Graphs);
   Subject("threads", Threads);
   printf("%d faults\n", faults);
   return faults ? 1 : 0;
