@@ -89,6 +89,12 @@ class Driver {
   CUPLEX_EXAMPLES_CALL(StreamDestroy, cuStreamDestroy_v2);
   CUPLEX_EXAMPLES_CALL(StreamSynchronize, cuStreamSynchronize);
   CUPLEX_EXAMPLES_CALL(StreamWaitEvent, cuStreamWaitEvent);
+  CUPLEX_EXAMPLES_CALL(StreamBeginCapture, cuStreamBeginCapture_v2);
+  CUPLEX_EXAMPLES_CALL(StreamEndCapture, cuStreamEndCapture);
+  CUPLEX_EXAMPLES_CALL(GraphDestroy, cuGraphDestroy);
+  CUPLEX_EXAMPLES_CALL(GraphInstantiate, cuGraphInstantiateWithFlags);
+  CUPLEX_EXAMPLES_CALL(GraphLaunch, cuGraphLaunch);
+  CUPLEX_EXAMPLES_CALL(GraphExecDestroy, cuGraphExecDestroy);
   CUPLEX_EXAMPLES_CALL(EventCreate, cuEventCreate);
   CUPLEX_EXAMPLES_CALL(EventDestroy, cuEventDestroy_v2);
   CUPLEX_EXAMPLES_CALL(EventRecord, cuEventRecord);
