@@ -6,6 +6,10 @@
 
 namespace cuplex {
 
+inline constexpr int64_t kMicrosecondNs = 1'000;
+inline constexpr int64_t kMillisecondNs = 1'000'000;
+inline constexpr int64_t kSecondNs = 1'000'000'000;
+
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -26,6 +30,7 @@ class ManualClock final : public Clock {
  public:
   int64_t NowNs() const override { return now_ns_; }
   void Advance(int64_t ns) { now_ns_ += ns; }
+  void AdvanceTo(int64_t ns) { now_ns_ = ns > now_ns_ ? ns : now_ns_; }
 
  private:
   int64_t now_ns_ = 0;

@@ -37,6 +37,7 @@ std::set<std::string> MetricsNamed(const std::string& text) {
 std::set<std::string> MetricsServed() {
   Metrics metrics("1", "d", {{"0", "GPU-0", "zero", 1}});
   auto tenant = *metrics.Tenant("a", {0});
+  tenant->device(0).whole_kernels.Add("kernel");
   std::set<std::string> names;
   for (const auto& family : metrics.collectable()->Collect()) names.insert(family.name);
   return names;

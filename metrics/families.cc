@@ -125,6 +125,14 @@ std::vector<MetricFamily> Gather(const ServerFacts& facts, const std::vector<Dev
   auto oom =
       Counter("cuplex_tenant_out_of_memory_total", "Allocations of the tenant answered with out of memory.");
   auto faults = Counter("cuplex_tenant_kernel_faults_total", "Kernels of the tenant that ended in an error.");
+  auto timeouts = Counter("cuplex_tenant_kernel_timeouts_total",
+                          "Kernels of the tenant ended for running longer than its policy lets them.");
+  auto slices =
+      Counter("cuplex_tenant_slices_total", "Parts of the tenant's long kernels given to the device.");
+  auto throttled = Counter("cuplex_tenant_throttled_seconds_total",
+                           "Time in which the tenant had work and its own limit held it back.");
+  auto whole = Counter("cuplex_tenant_whole_kernels_total",
+                       "Launches of the tenant's kernels that are longer than a slice and cannot be cut.");
   ForEachTenantDevice(devices, tenants, [&](const Labels& labels, const TenantDeviceCounters& counters) {
     used.Add(labels, Value(counters.memory_used_bytes));
     limit.Add(labels, Value(counters.memory_limit_bytes));
@@ -135,8 +143,17 @@ std::vector<MetricFamily> Gather(const ServerFacts& facts, const std::vector<Dev
     AddEach(copied, labels, "direction", kDirectionLabels, counters.copied_bytes);
     oom.Add(labels, Value(counters.out_of_memory));
     faults.Add(labels, Value(counters.kernel_faults));
+    timeouts.Add(labels, Value(counters.kernel_timeouts));
+    slices.Add(labels, Value(counters.slices));
+    throttled.Add(labels, Seconds(counters.throttled_ns.value()));
+    counters.whole_kernels.ForEach([&](const std::string& kernel, const Count& count) {
+      Labels with = labels;
+      with.push_back({"kernel", kernel});
+      whole.Add(std::move(with), Value(count));
+    });
   });
-  for (Family* family : {&used, &limit, &depth, &time, &launches, &copies, &copied, &oom, &faults}) {
+  for (Family* family : {&used, &limit, &depth, &time, &launches, &copies, &copied, &oom, &faults, &timeouts,
+                         &slices, &throttled, &whole}) {
     family->MoveTo(families);
   }
   return families;

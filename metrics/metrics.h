@@ -45,6 +45,36 @@ class Level {
   std::atomic<uint64_t> value_{0};
 };
 
+/// Counts of things that have names, the first few of them; all others count together, under "others". One
+/// thread adds, any reads. A name is never forgotten.
+class NamedCounts {
+ public:
+  static constexpr size_t kMost = 32;
+  struct Named {
+    std::string name;
+    Count count;
+  };
+
+  void Add(std::string_view name) {
+    const size_t size = size_.load(std::memory_order_relaxed);
+    for (size_t i = 0; i < size; ++i)
+      if (rows_[i].name == name || rows_[i].name == kOthers) return rows_[i].count.Add();
+    rows_[size].name = size + 1 < kMost ? std::string(name) : std::string(kOthers);
+    rows_[size].count.Add();
+    size_.store(size + 1, std::memory_order_release);
+  }
+  template <typename F>
+  void ForEach(F f) const {
+    for (size_t i = 0, n = size_.load(std::memory_order_acquire); i < n; ++i)
+      f(rows_[i].name, rows_[i].count);
+  }
+
+ private:
+  static constexpr std::string_view kOthers = "others";
+  std::atomic<size_t> size_{0};
+  std::array<Named, kMost> rows_;
+};
+
 /// Label `direction`.
 enum class Direction { kHostToDevice, kDeviceToHost, kDeviceToDevice };
 inline constexpr std::array<std::string_view, 3> kDirectionLabels = {"host_to_device", "device_to_host",
@@ -73,11 +103,15 @@ inline constexpr std::array<std::string_view, 3> kRejectionLabels = {"unknown", 
 struct TenantDeviceCounters {
   Level memory_used_bytes;
   Level memory_limit_bytes;
-  Level queue_depth;    // calls taken from clients and not yet given to the device
-  Count device_ns;      // as device events measure it
-  Count launches;       // kernels given to the device
-  Count out_of_memory;  // allocations answered with out-of-memory
-  Count kernel_faults;  // kernels that ended in an error
+  Level queue_depth;          // calls taken from clients and not yet given to the device
+  Count device_ns;            // as device events measure it
+  Count launches;             // kernels given to the device
+  Count out_of_memory;        // allocations answered with out-of-memory
+  Count kernel_faults;        // kernels that ended in an error
+  Count kernel_timeouts;      // of these, for having run longer than the policy lets them
+  Count slices;               // parts of kernels given to the device
+  Count throttled_ns;         // there was work, and the tenant's own limit held it back
+  NamedCounts whole_kernels;  // launches longer than a slice that could not be cut, by kernel
   std::array<Count, kDirectionLabels.size()> copies;
   std::array<Count, kDirectionLabels.size()> copied_bytes;
 

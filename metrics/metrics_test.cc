@@ -31,6 +31,22 @@ TEST(Metrics, ATenantShowsOnTheDevicesItSees) {
   EXPECT_FALSE(series.contains("cuplex_tenant_launches_total{device=\"0\",tenant=\"a\"}"));
 }
 
+TEST(Metrics, NamesBeyondTheFirstFewCountTogether) {
+  NamedCounts counts;
+  for (int round = 0; round < 2; ++round)
+    for (int i = 0; i < 40; ++i) counts.Add("kernel" + std::to_string(i));
+  size_t names = 0;
+  uint64_t others = 0, sum = 0;
+  counts.ForEach([&](const std::string& name, const Count& count) {
+    ++names;
+    sum += count.value();
+    if (name == "others") others = count.value();
+  });
+  EXPECT_EQ(names, NamedCounts::kMost);
+  EXPECT_EQ(sum, 80u);
+  EXPECT_EQ(others, 2u * (40 - (NamedCounts::kMost - 1)));
+}
+
 TEST(Metrics, ATenantStillHeldKeepsItsCounts) {
   Metrics metrics = TwoDevices();
   auto a = *metrics.Tenant("a", {0});

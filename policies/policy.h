@@ -25,9 +25,13 @@ enum class DeviceMode {
 using DeviceName = std::variant<int, std::string>;
 std::string PrintDeviceName(const DeviceName& name);
 
+/// What is on a device together while others wait.
+inline constexpr uint64_t kDefaultMaxSliceNs = 2'000'000;
+
 struct Device {
   DeviceName name;
   DeviceMode mode = DeviceMode::kTimeslice;
+  uint64_t max_slice_ns = kDefaultMaxSliceNs;  // 100 us..100 ms
   bool operator==(const Device&) const = default;
 };
 
@@ -64,6 +68,10 @@ struct Tenant {
   uint64_t memory_bytes = 0;         // on each device it sees; 1 MiB .. 1 PiB
   uint32_t weight = kDefaultWeight;  // 1..10000
   int priority = 0;                  // -10..10, a higher class goes first
+  uint32_t guarantee_percent = 0;    // of a device's time, 1..100; 0: none
+  uint32_t limit_percent = 100;      // of a device's time, 1..100, not below the guarantee; 100: none
+  uint64_t max_kernel_ns = 0;        // what a kernel may take; 0: whatever it takes
+  uint64_t oom_wait_ns = 0;          // how long an allocation waits for its budget; 0: it fails at once
   std::vector<DeviceName> devices;   // which it sees, as `Policy::devices` names them; empty: all
   bool operator==(const Tenant&) const = default;
 

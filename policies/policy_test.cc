@@ -93,16 +93,26 @@ TEST(Policy, AKeyOfATenantGoesBeforeItsProfile) {
   EXPECT_EQ(policy.Find("batch"), nullptr);
 }
 
-TEST(Policy, WhatIsNotActedOnIsSaid) {
-  EXPECT_THAT(
-      Parse("version: 1\n"
-            "tenants:\n"
-            "  - {name: a, memory: 1GiB, weight: 7}\n"
-            "  - {name: b, memory: 1GiB, weight: 9, priority: 1}\n")
-          .notes,
-      ElementsAre(
-          "p.yaml:3:29: `weight` is read and checked, but this version gives every tenant equal turns.",
-          "p.yaml:4:40: `priority` is read and checked, but this version gives every tenant equal turns."));
+TEST(Policy, SharesAndTimes) {
+  Policy policy = Parse(
+      "version: 1\n"
+      "devices: [{index: 0, max_slice: 500us}]\n"
+      "profiles:\n"
+      "  patient: {memory: 1GiB, on_oom: wait, oom_wait: 2min, limit: 60%, guarantee: 20 %}\n"
+      "tenants:\n"
+      "  - {name: a, profile: patient, guarantee: 30%, max_kernel_time: 10 s}\n"
+      "  - {name: b, profile: patient, on_oom: fail}\n"
+      "  - {name: c, memory: 1GiB, on_oom: wait}\n");
+  EXPECT_EQ(policy.devices.at(0).max_slice_ns, 500'000u);
+  const Tenant& a = policy.tenants.at(0);
+  EXPECT_EQ(std::tuple(a.guarantee_percent, a.limit_percent), std::tuple(30u, 60u));
+  EXPECT_EQ(std::tuple(a.max_kernel_ns, a.oom_wait_ns), std::tuple(10'000'000'000u, 120'000'000'000u));
+  const Tenant& b = policy.tenants.at(1);
+  EXPECT_EQ(std::tuple(b.guarantee_percent, b.limit_percent), std::tuple(20u, 60u));
+  EXPECT_EQ(std::tuple(b.max_kernel_ns, b.oom_wait_ns), std::tuple(0u, 0u));
+  const Tenant& c = policy.tenants.at(2);
+  EXPECT_EQ(std::tuple(c.guarantee_percent, c.limit_percent, c.oom_wait_ns),
+            std::tuple(0u, 100u, 10'000'000'000u));
 }
 
 TEST(Policy, SocketsAndDefaultTenant) {

@@ -20,6 +20,17 @@ std::optional<uint64_t> ParseSize(std::string_view text);
 /// The shortest text that ParseSize reads as `bytes`; "N bytes" where there is none.
 std::string PrintSize(uint64_t bytes);
 
+inline constexpr std::string_view kPercentForm = "a whole percentage such as 30%";
+/// 1 to 100 of "30%" or "30 %". A bare number is refused: it might mean a part of 1.
+std::optional<uint32_t> ParsePercent(std::string_view text);
+
+inline constexpr std::string_view kDurationForm =
+    "a time such as 500us, 2ms, 10s or 5min (a whole number of us, ms, s, min or h)";
+/// Nanoseconds of "2ms" or "2 ms". A number without a unit is refused. nullopt also above 2^63-1.
+std::optional<uint64_t> ParseDuration(std::string_view text);
+/// The shortest text that ParseDuration reads as `ns`; "N ns" where there is none.
+std::string PrintDuration(uint64_t ns);
+
 /// The whole of `text` as a decimal integer with at most a leading '-'.
 std::optional<int64_t> ParseInteger(std::string_view text);
 

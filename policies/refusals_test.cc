@@ -131,7 +131,7 @@ const std::vector<Case>& Cases() {
       {"ATenantThatIsAWord",
        "version: 1\ntenants: [a]\n",
        {"p:2:11: \"a\" was given for a tenant; a mapping with keys of name, profile, match, socket, memory, "
-        "weight, priority, devices was expected."}},
+        "guarantee, limit, weight, priority, max_kernel_time, on_oom, oom_wait, devices was expected."}},
 
       // Memory.
       {"NoMemory",
@@ -175,6 +175,53 @@ const std::vector<Case>& Cases() {
       {"PriorityOutOfRange",
        Tenant("  priority: -11\n"),
        {"p:5:13: `priority` is \"-11\"; a whole number from -10 to 10 was expected."}},
+
+      // Shares and times.
+      {"GuaranteeWithoutPercent",
+       Tenant("  guarantee: 30\n"),
+       {"p:5:14: `guarantee` is \"30\"; a whole percentage such as 30% from 1% to 100% was expected."}},
+      {"GuaranteeOfNothing",
+       Tenant("  guarantee: 0%\n"),
+       {"p:5:14: `guarantee` is \"0%\"; a whole percentage such as 30% from 1% to 100% was expected."}},
+      {"LimitAsFraction",
+       Tenant("  limit: 2.5%\n"),
+       {"p:5:10: `limit` is \"2.5%\"; a whole percentage such as 30% from 1% to 100% was expected."}},
+      {"LimitAboveAll",
+       Tenant("  limit: 101%\n"),
+       {"p:5:10: `limit` is \"101%\"; a whole percentage such as 30% from 1% to 100% was expected."}},
+      {"GuaranteeAboveTheLimit",
+       Tenant("  guarantee: 50%\n  limit: 40%\n"),
+       {"p:3:3: The tenant's `guarantee` is 50% and its `limit` 40%; a guarantee not above the limit was "
+        "expected."}},
+      {"MoreGuaranteesThanTime",
+       Tenant("  guarantee: 70%\n- name: b\n  memory: 1GiB\n  guarantee: 31%\n"),
+       {"p:2:1: The guarantees on the device 0 are 101% together (a 70%, b 31%); at most 100% was "
+        "expected."}},
+      {"MoreGuaranteesThanTimeOfOneDevice",
+       "version: 1\ndevices: [{index: 0}, {index: 1}]\ntenants:\n- {name: a, memory: 1GiB, guarantee: 60%, "
+       "devices: "
+       "[0]}\n- {name: b, memory: 1GiB, guarantee: 60%, devices: [1]}\n- {name: c, memory: 1GiB, guarantee: "
+       "41%, "
+       "devices: [1]}\n",
+       {"p:3:1: The guarantees on the device 1 are 101% together (b 60%, c 41%); at most 100% was "
+        "expected."}},
+      {"KernelTimeWithoutUnit",
+       Tenant("  max_kernel_time: 5\n"),
+       {"p:5:20: `max_kernel_time` is \"5\"; a time such as 500us, 2ms, 10s or 5min (a whole number of us, "
+        "ms, s, "
+        "min or h) was expected."}},
+      {"KernelTimeTooShort",
+       Tenant("  max_kernel_time: 999us\n"),
+       {"p:5:20: `max_kernel_time` is \"999us\"; a time from 1ms to 24h was expected."}},
+      {"UnknownOnOom",
+       Tenant("  on_oom: retry\n"),
+       {"p:5:11: `on_oom` is \"retry\"; one of fail, wait was expected."}},
+      {"WaitForEver",
+       Tenant("  on_oom: wait\n  oom_wait: 2h\n"),
+       {"p:6:13: `oom_wait` is \"2h\"; a time from 1ms to 1h was expected."}},
+      {"SliceTooShort",
+       With("devices: [{index: 0, max_slice: 50us}]\n"),
+       {"p:2:33: `max_slice` is \"50us\"; a time from 100us to 100ms was expected."}},
       {"MisspeltTenantKey",
        Tenant("  wieght: 5\n"),
        {"p:5:3: The key \"wieght\" is not known in a tenant; did you mean \"weight\"?"}},
@@ -298,8 +345,9 @@ const std::vector<Case>& Cases() {
        {"p:3:15: `memory` is \"5\"; a size such as 512MiB or 8GiB (a whole number of KiB, MiB, GiB or TiB) "
         "was "
         "expected.",
-        "p:3:18: The key \"name\" is not known in a profile; one of memory, weight, priority, devices was "
-        "expected."}},
+        "p:3:18: The key \"name\" is not known in a profile; one of memory, guarantee, limit, weight, "
+        "priority, "
+        "max_kernel_time, on_oom, oom_wait, devices was expected."}},
       {"UnknownDefaultTenant",
        With("default_tenant: b\n"),
        {"p:2:17: `default_tenant` is \"b\"; the name of a tenant of this file (a) was expected."}},
@@ -330,8 +378,7 @@ const std::vector<Case>& Cases() {
         "p:10:11: The tenant \"a\" is given twice, first on line 7; once was expected.",
         "p:11:14: `profile` is \"none\"; Big, as named under `profiles`, was expected.",
         "p:12:5: The key \"colour\" is not known in a tenant; one of name, profile, match, socket, memory, "
-        "weight, "
-        "priority, devices was expected."}},
+        "guarantee, limit, weight, priority, max_kernel_time, on_oom, oom_wait, devices was expected."}},
   };
   return cases;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -20,24 +21,31 @@ using Words = std::span<const std::string_view>;
 constexpr std::array<std::string_view, 6> kFileKeys = {"version",  "server",  "devices",
                                                        "profiles", "tenants", "default_tenant"};
 constexpr std::array<std::string_view, 4> kServerKeys = {"run_dir", "socket", "control", "metrics"};
-constexpr std::array<std::string_view, 3> kDeviceKeys = {"index", "uuid", "mode"};
-constexpr std::array<std::string_view, 4> kProfileKeys = {"memory", "weight", "priority", "devices"};
-constexpr std::array<std::string_view, 8> kTenantKeys = {"name",   "profile", "match",    "socket",
-                                                         "memory", "weight",  "priority", "devices"};
+constexpr std::array<std::string_view, 4> kDeviceKeys = {"index", "uuid", "mode", "max_slice"};
+constexpr std::array<std::string_view, 9> kProfileKeys = {
+    "memory", "guarantee", "limit", "weight", "priority", "max_kernel_time", "on_oom", "oom_wait", "devices"};
+constexpr std::array<std::string_view, 13> kTenantKeys = {
+    "name",   "profile",  "match",           "socket", "memory",   "guarantee", "limit",
+    "weight", "priority", "max_kernel_time", "on_oom", "oom_wait", "devices"};
 constexpr std::array<std::string_view, 5> kMatchKeys = {"uid", "user", "gid", "group", "cgroup"};
 constexpr std::array<std::string_view, 4> kSocketKeys = {"path", "mode", "owner", "group"};
 constexpr std::array<std::string_view, 1> kModes = {"timeslice"};
+constexpr std::array<std::string_view, 2> kOnOom = {"fail", "wait"};
 
 constexpr uint64_t kLeastMemory = uint64_t{1} << 20;
 constexpr uint64_t kMostMemory = uint64_t{1} << 50;
 constexpr int64_t kMostWeight = 10000;
 constexpr int64_t kMostPriority = 10;
 constexpr int64_t kMostIndex = 255;
+constexpr uint64_t kLeastSliceNs = 100'000, kMostSliceNs = 100'000'000;
+constexpr uint64_t kLeastKernelNs = 1'000'000, kMostKernelNs = 86'400'000'000'000;
+constexpr uint64_t kLeastWaitNs = 1'000'000, kMostWaitNs = 3'600'000'000'000;
+constexpr uint64_t kDefaultWaitNs = 10'000'000'000;
 constexpr int64_t kMostId = 4294967294;         // (uid_t)-1 means "nobody in particular" to the kernel
 constexpr size_t kLongestSocketPath = 107;      // sockaddr_un without its final NUL
 constexpr std::string_view kScheme = "ipc://";  // of the control endpoint
 constexpr uint32_t kOpenToAll = 0666;
-constexpr size_t kNamesInSentence = 8;
+constexpr size_t kNamesInSentence = 16;
 
 constexpr std::string_view kNameForm =
     "a name of 1 to 63 characters of a-z, 0-9 and -, not beginning or ending with -,";
@@ -133,16 +141,21 @@ class Table {
 };
 
 /// What profiles and tenants can both say.
-struct Terms {
+struct TenantTerms {
   std::optional<uint64_t> memory_bytes;
   std::optional<uint32_t> weight;
   std::optional<int> priority;
+  std::optional<uint32_t> guarantee;
+  std::optional<uint32_t> limit;
+  std::optional<uint64_t> max_kernel_ns;
+  std::optional<bool> waits;  // for memory
+  std::optional<uint64_t> wait_ns;
   std::optional<std::vector<DeviceName>> devices;
   bool names_memory = false;  // also where its value was at fault
 
   /// Stands in for terms that could not be read, so that their absence is not a second fault.
-  static Terms AtFault() {
-    Terms terms;
+  static TenantTerms AtFault() {
+    TenantTerms terms;
     terms.names_memory = true;
     return terms;
   }
@@ -150,8 +163,8 @@ struct Terms {
 
 class Schema {
  public:
-  Schema(const Accounts& accounts, std::string_view file, std::string_view run_dir, Faults& faults)
-      : accounts_(accounts), file_(file), run_dir_(run_dir), faults_(faults) {}
+  Schema(const Accounts& accounts, std::string_view run_dir, Faults& faults)
+      : accounts_(accounts), run_dir_(run_dir), faults_(faults) {}
 
   Policy Read(const Node& root) {
     Table top(root, "the policy", kFileKeys, faults_);
@@ -198,6 +211,33 @@ class Schema {
     Expected(entry.key, entry.value,
              fmt::format("a size from {} to {}", PrintSize(kLeastMemory), PrintSize(kMostMemory)));
     return std::nullopt;
+  }
+
+  std::optional<uint32_t> Percent(const Entry& entry) {
+    std::optional<uint32_t> percent;
+    if (entry.value.kind == Node::Kind::kScalar) percent = ParsePercent(entry.value.text);
+    if (!percent) Expected(entry.key, entry.value, fmt::format("{} from 1% to 100%", kPercentForm));
+    return percent;
+  }
+
+  std::optional<uint64_t> Duration(const Entry& entry, uint64_t least_ns, uint64_t most_ns) {
+    std::optional<uint64_t> ns;
+    if (entry.value.kind == Node::Kind::kScalar) ns = ParseDuration(entry.value.text);
+    if (!ns) {
+      Expected(entry.key, entry.value, kDurationForm);
+      return std::nullopt;
+    }
+    if (*ns >= least_ns && *ns <= most_ns) return ns;
+    Expected(entry.key, entry.value,
+             fmt::format("a time from {} to {}", PrintDuration(least_ns), PrintDuration(most_ns)));
+    return std::nullopt;
+  }
+
+  bool IsOneOf(const Entry& entry, Words words) {
+    const bool known = entry.value.kind == Node::Kind::kScalar &&
+                       std::find(words.begin(), words.end(), entry.value.text) != words.end();
+    if (!known) Expected(entry.key, entry.value, OneOf(words));
+    return known;
   }
 
   std::optional<uint32_t> Account(std::string_view key, const Node& node, std::string_view kind,
@@ -314,12 +354,9 @@ class Schema {
     } else {
       if (auto text = Text(*uuid, IsUuid, "GPU- and a UUID in lower-case hex digits")) name = *text;
     }
-    if (const Entry* mode = table.Find("mode")) {
-      auto is_mode = [](std::string_view text) {
-        return std::find(kModes.begin(), kModes.end(), text) != kModes.end();
-      };
-      (void)Text(*mode, is_mode, OneOf(kModes));  // one mode, and it is the default
-    }
+    if (const Entry* mode = table.Find("mode")) (void)IsOneOf(*mode, kModes);  // one mode, and the default
+    if (const Entry* slice = table.Find("max_slice"))
+      device.max_slice_ns = Duration(*slice, kLeastSliceNs, kMostSliceNs).value_or(device.max_slice_ns);
     if (!name) return;
     device.name = *name;
     for (const Device& other : policy_.devices) {
@@ -379,29 +416,28 @@ class Schema {
     return OneOf(std::vector<std::string_view>(names.begin(), names.end()));
   }
 
-  Terms ReadTerms(const Table& table) {
-    Terms terms;
+  TenantTerms ReadTerms(const Table& table) {
+    TenantTerms terms;
     if (const Entry* memory = table.Find("memory")) {
       terms.names_memory = true;
       terms.memory_bytes = Memory(*memory);
     }
     if (const Entry* weight = table.Find("weight")) {
       if (auto n = Integer(*weight, 1, kMostWeight)) terms.weight = static_cast<uint32_t>(*n);
-      NoteUnused(*weight, "weight", weight_noted_);
     }
     if (const Entry* priority = table.Find("priority")) {
       if (auto n = Integer(*priority, -kMostPriority, kMostPriority)) terms.priority = static_cast<int>(*n);
-      NoteUnused(*priority, "priority", priority_noted_);
     }
+    if (const Entry* guarantee = table.Find("guarantee")) terms.guarantee = Percent(*guarantee);
+    if (const Entry* limit = table.Find("limit")) terms.limit = Percent(*limit);
+    if (const Entry* time = table.Find("max_kernel_time"))
+      terms.max_kernel_ns = Duration(*time, kLeastKernelNs, kMostKernelNs);
+    if (const Entry* on_oom = table.Find("on_oom"))
+      if (IsOneOf(*on_oom, kOnOom)) terms.waits = on_oom->value.text == "wait";
+    if (const Entry* wait = table.Find("oom_wait"))
+      terms.wait_ns = Duration(*wait, kLeastWaitNs, kMostWaitNs);
     if (const Entry* devices = table.Find("devices")) terms.devices = ReadSeen(*devices);
     return terms;
-  }
-
-  void NoteUnused(const Entry& entry, std::string_view key, bool& noted) {
-    if (std::exchange(noted, true)) return;
-    policy_.notes.push_back(
-        fmt::format("{}:{}:{}: `{}` is read and checked, but this version gives every tenant equal turns.",
-                    file_, entry.at.line, entry.at.column, key));
   }
 
   void ReadProfiles(const Table& top) {
@@ -418,7 +454,7 @@ class Schema {
                     fmt::format("The name of a profile is \"{}\"; {} was expected.", profile.key, kNameForm));
       }
       Table table(profile.value, "a profile", kProfileKeys, faults_);
-      profiles_[profile.key] = table.is_mapping() ? ReadTerms(table) : Terms::AtFault();
+      profiles_[profile.key] = table.is_mapping() ? ReadTerms(table) : TenantTerms::AtFault();
     }
   }
 
@@ -433,6 +469,30 @@ class Schema {
       return;
     }
     for (const Node& item : entry->value.items) ReadTenant(item);
+    CheckGuarantees(entry->at);
+  }
+
+  /// A device cannot promise more than there is of its time. Tenants that name devices differently, or see
+  /// all of them, count on each that they may see.
+  void CheckGuarantees(Mark at) {
+    std::set<DeviceName> names;
+    for (const Device& device : policy_.devices) names.insert(device.name);
+    for (const Tenant& tenant : policy_.tenants) names.insert(tenant.devices.begin(), tenant.devices.end());
+    if (names.empty()) names.insert(0);
+    for (const DeviceName& name : names) {
+      uint32_t sum = 0;
+      std::string terms;
+      for (const Tenant& tenant : policy_.tenants) {
+        if (!tenant.guarantee_percent || !tenant.Sees(name)) continue;
+        sum += tenant.guarantee_percent;
+        terms += fmt::format("{}{} {}%", terms.empty() ? "" : ", ", tenant.name, tenant.guarantee_percent);
+      }
+      if (sum <= 100) continue;
+      faults_.Add(
+          at, fmt::format("The guarantees on the device {} are {}% together ({}); at most 100% was expected.",
+                          PrintDeviceName(name), sum, terms));
+      return;
+    }
   }
 
   void ReadTenant(const Node& node) {
@@ -456,13 +516,24 @@ class Schema {
       }
     }
 
-    Terms profile;
+    TenantTerms profile;
     if (const Entry* named = table.Find("profile")) profile = FindProfile(*named);
-    Terms own = ReadTerms(table);
+    TenantTerms own = ReadTerms(table);
     bool names_memory = own.names_memory || profile.names_memory;
     tenant.memory_bytes = own.memory_bytes.value_or(profile.memory_bytes.value_or(0));
     tenant.weight = own.weight.value_or(profile.weight.value_or(kDefaultWeight));
     tenant.priority = own.priority.value_or(profile.priority.value_or(0));
+    tenant.guarantee_percent = own.guarantee.value_or(profile.guarantee.value_or(0));
+    tenant.limit_percent = own.limit.value_or(profile.limit.value_or(100));
+    tenant.max_kernel_ns = own.max_kernel_ns.value_or(profile.max_kernel_ns.value_or(0));
+    if (own.waits.value_or(profile.waits.value_or(false)))
+      tenant.oom_wait_ns = own.wait_ns.value_or(profile.wait_ns.value_or(kDefaultWaitNs));
+    if (tenant.guarantee_percent > tenant.limit_percent)
+      faults_.Add(
+          table.at(),
+          fmt::format("The tenant's `guarantee` is {}% and its `limit` {}%; a guarantee not above the "
+                      "limit was expected.",
+                      tenant.guarantee_percent, tenant.limit_percent));
     tenant.devices = own.devices ? *own.devices : profile.devices.value_or(std::vector<DeviceName>{});
     if (!names_memory) {
       faults_.Add(
@@ -475,7 +546,7 @@ class Schema {
     policy_.tenants.push_back(std::move(tenant));
   }
 
-  Terms FindProfile(const Entry& entry) {
+  TenantTerms FindProfile(const Entry& entry) {
     const Node& node = entry.value;
     if (node.kind == Node::Kind::kScalar) {
       auto at = profiles_.find(node.text);
@@ -489,7 +560,7 @@ class Schema {
                names.empty() ? "the name of an entry of `profiles`, of which the file has none,"
                              : fmt::format("{}, as named under `profiles`,", OneOf(names)));
     }
-    return Terms::AtFault();
+    return TenantTerms::AtFault();
   }
 
   void ReadMatches(const Entry& entry, Tenant& tenant) {
@@ -619,17 +690,14 @@ class Schema {
   }
 
   const Accounts& accounts_;
-  std::string_view file_;
   std::string_view run_dir_;
   Faults& faults_;
   Policy policy_;
-  std::map<std::string, Terms> profiles_;
+  std::map<std::string, TenantTerms> profiles_;
   std::map<std::string, int> tenant_lines_;
   std::map<std::string, std::string> paths_;  // of sockets, and whose they are
   bool devices_at_fault_ = false;
   bool profiles_at_fault_ = false;
-  bool weight_noted_ = false;
-  bool priority_noted_ = false;
 };
 
 }  // namespace
@@ -642,7 +710,7 @@ Result<Policy> ParsePolicy(std::string_view text, std::string_view file, const A
   }
   Faults faults;
   Policy policy;
-  if (auto root = ReadDocument(text, faults)) policy = Schema(accounts, file, run_dir, faults).Read(*root);
+  if (auto root = ReadDocument(text, faults)) policy = Schema(accounts, run_dir, faults).Read(*root);
   if (!faults.empty()) return Error{Blame::kCaller, faults.Print(file), 0};
   return policy;
 }

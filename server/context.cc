@@ -23,11 +23,11 @@ Result<Context::Parts> Context::Make(const DriverTable& cu, const Clock& clock, 
   if (!code) {
     step = "cuEventRecord";
     code = cu.cuEventRecord(parts.anchor, stream);
-    parts.anchor_ns = clock.NowNs();
   }
   if (!code) {
     step = "cuEventSynchronize";
     code = cu.cuEventSynchronize(parts.anchor);
+    parts.anchor_ns = clock.NowNs();  // about; Context::TimeOf knows better soon
   }
   if (!code) {
     step = "cuStreamDestroy";
@@ -191,6 +191,12 @@ bool Context::HostFuncDone(uint64_t cookie) {
   return false;
 }
 
+void Context::SlicingKnown(Function& function, std::unique_ptr<SlicedFunction> sliced) {
+  function.slicing = sliced ? Function::Slicing::kReady : Function::Slicing::kCannot;
+  function.sliced = std::move(sliced);
+  if (queued_) queue_.Wake(*this);
+}
+
 // ------------------------------------------------------------------------------------------- order
 
 bool Context::Ready(VirtualStream& stream) {
@@ -204,6 +210,7 @@ bool Context::Ready(VirtualStream& stream) {
     return false;
   }
   const Operation& now = Now(head);
+  if (now.kind == OperationKind::kLaunch) return now.launch.function->slicing != Function::Slicing::kAsked;
   if (now.kind == OperationKind::kWait) return now.mark->state != Mark::State::kAhead;
   if (now.kind == OperationKind::kHostFunc)
     return !now.host_func.given &&
@@ -288,6 +295,17 @@ void Context::Fail(CUresult code) {
   fault_ = code;
   owner_.Faulted(*this, code);
   if (!running_) DropAll();  // else Dispatch does, when it is done with the operation at hand
+}
+
+void Context::Overrun() {
+  if (fault_) return;
+  Fail(CUDA_ERROR_LAUNCH_TIMEOUT);
+  owner_.Overran(*this);
+}
+
+CUcontext Context::GiveUpDriver() {
+  queue_.Leave(driver_);
+  return std::exchange(driver_, nullptr);
 }
 
 void Context::DropAll() {

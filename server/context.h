@@ -24,6 +24,7 @@
 #include "server/lane.h"
 #include "server/ledger.h"
 #include "server/operation.h"
+#include "server/sliced_function.h"
 
 namespace cuplex::server {
 
@@ -43,10 +44,17 @@ struct VirtualStream {
 
 /// A kernel that a session has found in a module of its own.
 struct Function {
+  uint64_t number = 0;  // the client's
+  std::string name;
   CUfunction handle = nullptr;
   uint32_t parameter_bytes = 0;
   std::vector<FunctionParameter> parameters;
   Forecast forecast;
+
+  /// Whether its grids can be run in parts: found out when a launch is first too long.
+  enum class Slicing : uint8_t { kUnasked, kAsked, kReady, kCannot };
+  Slicing slicing = Slicing::kUnasked;
+  std::unique_ptr<SlicedFunction> sliced;  // kReady
 };
 
 /// Who a context tells of what has happened.
@@ -57,6 +65,10 @@ class ContextOwner {
   virtual void Deferred(CUresult code) = 0;
   /// The context will answer `code` to everything.
   virtual void Faulted(Context& context, CUresult code) = 0;
+  /// A kernel is too long to run whole. It stays where it is until Context::SlicingKnown.
+  virtual void WantSliced(Context& context, Function& function) = 0;
+  /// A kernel ran for longer than it may. The context has failed; the kernel still runs.
+  virtual void Overran(Context& context) = 0;
   /// A stream has come to a host function; it goes on after Context::HostFuncDone.
   virtual void GiveHostFunc(uint64_t cookie) = 0;
   /// Where a staging block lies, and that its copy is over.
@@ -110,6 +122,13 @@ class Context {
   /// False where no stream waits for it.
   bool HostFuncDone(uint64_t cookie);
 
+  void SlicingKnown(Function& function, std::unique_ptr<SlicedFunction> sliced);
+
+  /// Fails with CUDA_ERROR_LAUNCH_TIMEOUT, and its owner ends the driver's side.
+  void Overrun();
+  /// The driver's context is to be destroyed while this one stays, failed; nothing of it is touched any more.
+  CUcontext GiveUpDriver();
+
   /// Operations not given to the driver yet.
   size_t queued() const { return queued_; }
 
@@ -123,6 +142,9 @@ class Context {
   /// Has `wake` called, on some thread, when what is in the lanes is done.
   void Arm(CUhostFn wake, void* data);
   bool InFlight() const;
+  /// Since when the turn's work here runs on the device; INT64_MAX where none does.
+  int64_t RunningSince(const Turn& turn) const;
+  bool listed = false;  // by the queue, among those with work in the driver
   /// Ends every interval, measured or not: its turns are over.
   void AbandonIntervals();
 
@@ -140,13 +162,16 @@ class Context {
   static Operation& Now(Operation& head);
   /// That operation is done with. False where the head has more of them.
   static bool Advance(Operation& head);
+  /// Decides how much of an operation goes now. False: none of it, in this turn. `first`: of the turn.
+  bool Cut(Operation& operation, Turn& turn, bool first, uint64_t left_ns, uint64_t slice_ns);
   /// False where the head waits after all; otherwise the operation is done with, also where it failed.
   bool Run(VirtualStream& stream, Operation& operation, Turn* turn);
   CUresult RunLaunch(Lane& lane, Operation& operation);
+  CUresult RunSlice(Lane& lane, Operation& operation);
   CUresult RunCopy(Lane& lane, Operation& operation);
   CUresult RunFill(Lane& lane, Operation& operation);
   CUresult CopyGiven(Lane& lane, Operation& operation);
-  /// What is left of an operation, in ns of device time; 0 where it takes none.
+  /// What of an operation goes now, in ns of device time; 0 where it takes none.
   static uint64_t Foresee(const Operation& operation);
   CUresult OpenLane(Lane& lane);
   CUresult Order(VirtualStream& stream, Lane& lane);
@@ -181,8 +206,9 @@ class Context {
   size_t next_working_ = 0;
   uint64_t sequence_ = 0;
   size_t queued_ = 0;
-  bool running_ = false;      // an operation is being given to the driver
-  std::vector<Mark*> marks_;  // all there are
+  bool running_ = false;               // an operation is being given to the driver
+  std::vector<std::byte> parameters_;  // of the slice that is being launched
+  std::vector<Mark*> marks_;           // all there are
   std::vector<Mark*> free_marks_;
 };
 

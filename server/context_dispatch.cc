@@ -13,6 +13,9 @@ namespace {
 constexpr uint64_t kUnknownKernelNs = 20'000;
 constexpr uint64_t kCopyNs = 2'000;
 constexpr uint64_t kBytesPerNs = 8;
+constexpr uint64_t kLeastCut = 8;    // parts of a slice: shorter ones are not made to fill up a turn
+constexpr double kOverCut = 1.25;    // a kernel that is hardly longer than a slice goes as a whole
+constexpr uint64_t kManyWaves = 64;  // of a kernel that was not measured yet: it may be long
 
 void* Pointer(uint64_t address) { return reinterpret_cast<void*>(static_cast<uintptr_t>(address)); }
 
@@ -21,8 +24,10 @@ void* Pointer(uint64_t address) { return reinterpret_cast<void*>(static_cast<uin
 uint64_t Context::Foresee(const Operation& operation) {
   switch (operation.kind) {
     case OperationKind::kLaunch: {
-      const uint64_t known = operation.launch.function->forecast.LaunchNs(operation.launch.shape());
-      return known ? known : kUnknownKernelNs;
+      const Operation::Launch& l = operation.launch;
+      const double block_ns = l.function->forecast.BlockNs(l.shape());
+      return block_ns > 0 ? static_cast<uint64_t>(block_ns * static_cast<double>(l.slice.count)) + 1
+                          : kUnknownKernelNs;
     }
     case OperationKind::kCopy:
       return kCopyNs + operation.copy.bytes / kBytesPerNs;
@@ -43,17 +48,22 @@ uint32_t Context::Dispatch(Turn* turn, const Allowance& allowed) {
     return 0;
   }
   uint32_t given = 0;
-  uint64_t foreseen = 0;
+  const uint64_t before = turn->foreseen_ns;
   for (size_t idle = 0; idle < working_.size() && !fault_;) {
     if (next_working_ >= working_.size()) next_working_ = 0;
     VirtualStream& stream = *working_[next_working_];
     bool moved = false;
     bool left = true;
     while (left && Ready(stream)) {
-      if (given >= allowed.operations || (given && foreseen >= allowed.ns)) return given;
+      const uint64_t used = turn->foreseen_ns - before;
+      if (given >= allowed.operations || (given && used >= allowed.ns) || turn->spent) return given;
       Operation& head = stream.queue.front();
       Operation& operation = Now(head);
-      foreseen += Foresee(operation);
+      const bool first = turn->operations + given == 0;
+      if (!Cut(operation, *turn, first, allowed.ns - std::min(used, allowed.ns), allowed.slice_ns)) {
+        if (turn->spent) return given;
+        break;
+      }
       running_ = true;
       const bool gone = Run(stream, operation, turn);
       running_ = false;
@@ -66,6 +76,11 @@ uint32_t Context::Dispatch(Turn* turn, const Allowance& allowed) {
       if (!gone) break;
       moved = true;
       ++given;
+      if (operation.kind == OperationKind::kLaunch &&
+          operation.launch.next_block < operation.launch.blocks()) {
+        turn->spent = true;  // the rest has its time when the turn comes again
+        return given;
+      }
       if (!Advance(head)) continue;
       left = stream.queue.size() > 1;
       DropFront(stream);  // may end the stream, if it was the last
@@ -84,6 +99,43 @@ bool Context::Advance(Operation& head) {
   if (head.kind != OperationKind::kGraph) return true;
   if (head.graph->Advance()) return false;
   delete head.graph;
+  return true;
+}
+
+bool Context::Cut(Operation& operation, Turn& turn, bool first, uint64_t left_ns, uint64_t slice_ns) {
+  if (operation.kind != OperationKind::kLaunch) return true;
+  Operation::Launch& l = operation.launch;
+  Function& function = *l.function;
+  const uint64_t blocks = l.blocks();
+  const double block_ns = function.forecast.BlockNs(l.shape());
+  const bool known = block_ns > 0;
+  l.slice = {l.next_block, blocks - l.next_block, {}, 0};
+  if (!known && !first) {  // what it takes is measured by itself
+    turn.spent = true;
+    return false;
+  }
+  turn.spent |= !known;
+  const uint64_t wave = queue_.wave_blocks();
+  const double left = block_ns * static_cast<double>(blocks - l.next_block);
+  const bool too_long = known ? left > kOverCut * static_cast<double>(slice_ns)
+                              : blocks >= kManyWaves * wave && slice_ns != UINT64_MAX;
+  if (l.next_block == 0) {
+    if (!too_long) return true;
+    if (!l.cooperative && function.slicing == Function::Slicing::kUnasked) {
+      function.slicing = Function::Slicing::kAsked;
+      owner_.WantSliced(*this, function);
+      if (function.slicing == Function::Slicing::kAsked) return false;
+    }
+    if (l.cooperative || function.slicing == Function::Slicing::kCannot) {
+      if (known) holding_.counters().whole_kernels.Add(function.name);
+      return true;
+    }
+  }
+  const ptx::SlicedKernel& kernel = function.sliced->kernel;
+  const ptx::GridSize grid = {l.grid[0], l.grid[1], l.grid[2]};
+  if (!ptx::CheckGrid(kernel, grid).ok()) return true;
+  const auto budget = static_cast<double>(std::min(slice_ns, std::max(left_ns, slice_ns / kLeastCut)));
+  l.slice = ptx::NextSlice(kernel, grid, l.next_block, {block_ns, too_long ? budget : 2 * left, wave});
   return true;
 }
 
@@ -115,10 +167,14 @@ bool Context::Run(VirtualStream& stream, Operation& operation, Turn* turn) {
   switch (operation.kind) {
     case OperationKind::kLaunch:
       measured(&Context::RunLaunch);
-      if (code) break;
+      if (code) {
+        operation.launch.next_block = operation.launch.blocks();
+        break;
+      }
       lane.interval.Add(operation.launch.function->forecast, operation.launch.shape(),
-                        operation.launch.blocks());
-      holding_.counters().launches.Add();
+                        operation.launch.slice.count);
+      operation.launch.next_block += operation.launch.slice.count;
+      if (operation.launch.next_block == operation.launch.blocks()) holding_.counters().launches.Add();
       break;
     case OperationKind::kCopy:
     case OperationKind::kCopyBox:
@@ -214,6 +270,10 @@ CUresult Context::RunLaunch(Lane& lane, Operation& operation) {
   const Operation::Launch& l = operation.launch;
   std::span<const std::byte> bytes = operation.parameters();
   auto* parameters = const_cast<std::byte*>(bytes.data());
+  if (l.slice.count < l.blocks()) {
+    holding_.counters().slices.Add();
+    return RunSlice(lane, operation);
+  }
   if (l.cooperative) {
     std::vector<void*> pointers;
     for (const FunctionParameter& parameter : l.function->parameters)
@@ -227,6 +287,25 @@ CUresult Context::RunLaunch(Lane& lane, Operation& operation) {
                    CU_LAUNCH_PARAM_END};
   return cu_.cuLaunchKernel(l.function->handle, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1],
                             l.block[2], l.shared_bytes, lane.stream, nullptr, size ? extra : nullptr);
+}
+
+CUresult Context::RunSlice(Lane& lane, Operation& operation) {
+  const Operation::Launch& l = operation.launch;
+  const SlicedFunction& sliced = *l.function->sliced;
+  if (l.next_block == 0)
+    for (const SlicedFunction::Constant& c : sliced.constants)
+      if (CUresult code = cu_.cuMemcpyDtoDAsync_v2(c.copy, c.original, c.bytes, lane.stream)) return code;
+  const std::span<const std::byte> own = operation.parameters();
+  const std::vector<std::byte> more =
+      ptx::SliceArguments(sliced.kernel, {l.grid[0], l.grid[1], l.grid[2]}, l.slice, sliced.globals);
+  size_t size = sliced.kernel.arguments_offset + more.size();
+  parameters_.assign(size, std::byte{});
+  std::copy(own.begin(), own.end(), parameters_.begin());
+  std::copy(more.begin(), more.end(), parameters_.begin() + sliced.kernel.arguments_offset);
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters_.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                   CU_LAUNCH_PARAM_END};
+  return cu_.cuLaunchKernel(sliced.handle, l.slice.launch[0], l.slice.launch[1], l.slice.launch[2],
+                            l.block[0], l.block[1], l.block[2], l.shared_bytes, lane.stream, nullptr, extra);
 }
 
 CUresult Context::RunCopy(Lane& lane, Operation& operation) {

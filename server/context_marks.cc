@@ -63,9 +63,11 @@ Mark* Context::NewMark() {
 CUresult Context::Place(Mark* mark, Lane& lane) {
   CUresult code = OpenLane(lane);
   if (!code && !mark->event) code = cu_.cuEventCreate(&mark->event, CU_EVENT_DEFAULT);
+  const int64_t before = clock_.NowNs();
   if (!code) code = cu_.cuEventRecord(mark->event, lane.stream);
   if (code) return code;
   mark->state = Mark::State::kPlaced;
+  mark->placed_ns = before;
   mark->lane = static_cast<uint8_t>(&lane - lanes_.data());
   mark->position = lane.marked = ++lane.submitted;
   lane.armed = false;
@@ -115,10 +117,16 @@ void Context::OpenInterval(Lane& lane, Turn* turn) {
 
 int64_t Context::TimeOf(Mark* mark) {
   float ms = 0;
+  const int64_t now = clock_.NowNs();
   if (cu_.cuEventElapsedTime_v2(&ms, anchor_, mark->event) &&
       cu_.cuEventElapsedTime(&ms, anchor_, mark->event))
-    return clock_.NowNs();
-  const int64_t at = anchor_ns_ + static_cast<int64_t>(static_cast<double>(ms) * 1e6);
+    return now;
+  int64_t at = anchor_ns_ + static_cast<int64_t>(static_cast<double>(ms) * 1e6);
+  // When the anchor happened is known only as well as a busy device let it be seen; and clocks drift. But a
+  // mark comes after it was placed and before it was found, so each puts right what is wrong by more.
+  const int64_t true_at = std::clamp(at, mark->placed_ns, std::max(mark->placed_ns, now));
+  anchor_ns_ += true_at - at;
+  at = true_at;
   if (ms > 1000) {  // a float's 24 bits hold a second to 60 ns
     if (anchor_mark_) Drop(anchor_mark_);
     anchor_mark_ = Share(mark);
@@ -215,6 +223,23 @@ void Context::AbandonIntervals() {
       queue_.Ended(interval.turn, interval.foreseen_ns, begin, now);
     }
   }
+}
+
+int64_t Context::RunningSince(const Turn& turn) const {
+  int64_t since = INT64_MAX;
+  for (const Lane& lane : lanes_) {
+    // The oldest interval that has not ended is the one that runs, if its start has come.
+    const Interval* front = !lane.measuring.empty() ? &lane.measuring.front()
+                            : lane.open             ? &lane.interval
+                                                    : nullptr;
+    if (!front || front->turn != &turn) continue;
+    if (!front->start) {
+      since = std::min(since, std::max(lane.last_end_ns, front->opened_ns));
+    } else if (front->start->state == Mark::State::kDone) {
+      since = std::min(since, std::max(lane.last_end_ns, front->start->time_ns));
+    }
+  }
+  return since;
 }
 
 bool Context::InFlight() const {

@@ -149,8 +149,7 @@ TEST_F(GraphTest, ALargeGraphTakesTurnsWithAnotherTenant) {
   Run();
   for (int i = 0; i < 1000; ++i) other.Launch(kKernel, kLegacyStream, 2);
   test_.Settle();
-  EXPECT_LE(Launches(), kSharedTurns * kTurnOperations)
-      << "the others' turn comes before the graph is through";
+  EXPECT_LT(Launches(), 200u) << "the others' turn comes before the graph is through";
   test_.driver.Release();
   test_.Settle();
   EXPECT_EQ(Launches(), 2000u);

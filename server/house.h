@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "cuda/driver_table.h"
 #include "metrics/metrics.h"
+#include "server/budget_waits.h"
 #include "server/device.h"
 #include "server/device_text.h"
 #include "server/jobs.h"
@@ -26,6 +27,7 @@ struct House {
   Ledger ledger;
   CurrentContext current;
   DeviceTexts texts;
+  BudgetWaits budget_waits;
   std::vector<std::unique_ptr<DeviceQueue>> queues;  // by device
   /// Contexts of the server's own in which fresh memory is filled with zeros, by device; null where the
   /// driver gives memory that is zero already.

@@ -36,7 +36,8 @@ struct Mark {
   uint8_t lane = 0;
   CUresult result = CUDA_SUCCESS;
   uint64_t position = 0;
-  int64_t time_ns = 0;  // on the device's timeline, once done
+  int64_t placed_ns = 0;  // by the server's clock
+  int64_t time_ns = 0;    // on the device's timeline, once done
   std::vector<std::function<void(CUresult)>> then;
 };
 

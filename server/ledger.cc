@@ -54,6 +54,13 @@ Tenant::Tenant(TenantId id, const policies::Tenant& terms, const std::vector<Dev
   }
 }
 
+policies::Terms Tenant::Share() const {
+  return {.guarantee = terms.guarantee_percent / 100.0,
+          .limit = terms.limit_percent / 100.0,
+          .weight = static_cast<double>(terms.weight),
+          .priority = terms.priority};
+}
+
 void Tenant::Take(const policies::Tenant& next) {
   terms = next;
   leaving = false;

@@ -14,6 +14,7 @@
 #include "cuda/driver_table.h"
 #include "metrics/metrics.h"
 #include "policies/policy.h"
+#include "policies/scheduler.h"
 #include "server/arena.h"
 #include "server/device.h"
 #include "server/image_store.h"
@@ -70,6 +71,8 @@ class Tenant {
   uint64_t host_used = 0;
   uint64_t host_limit() const { return terms.memory_bytes; }
 
+  /// Its share of the time of each device it sees.
+  policies::Terms Share() const;
   /// Takes the terms of a new policy. The devices it sees do not change while it has sessions.
   void Take(const policies::Tenant& terms);
   /// The policy no longer knows it: it ends when its last session does.

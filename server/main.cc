@@ -16,13 +16,13 @@
 #include "server/control.h"
 #include "server/driver_choice.h"
 #include "server/options.h"
+#include "server/policy_watch.h"
 #include "server/reactor.h"
 
 namespace cuplex::server {
 namespace {
 
 constexpr int kOk = 0, kFailed = 1, kWrong = 2;
-constexpr int64_t kSecondNs = 1'000'000'000;
 
 /// The signals that the server answers, blocked in all threads and readable on a descriptor.
 Result<UniqueFd> TakeSignals() {
@@ -140,6 +140,14 @@ Status Serve(const Options& options, policies::Policy policy, UniqueFd signals) 
       }
     }
   }));
+  auto watch = PolicyWatch::Make(options.policy);
+  if (watch.ok()) {
+    TRY(reactor.Watch(watch->fd(), [&] {
+      if (watch->Changed()) (void)reload();
+    }));
+  } else {
+    Log().warn("Changes of the policy take effect when they are told of: {}", watch.error().sentence);
+  }
   Log().info("Serving {} tenant{} in \"{}\".", reactor.policy().tenants.size(),
              reactor.policy().tenants.size() == 1 ? "" : "s", run_dir);
   const bool all_ended = reactor.Run();

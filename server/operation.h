@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cuda/driver_types.h"
+#include "ptx/passes/slice_plan.h"
 #include "server/forecast.h"
 
 namespace cuplex::server {
@@ -47,6 +48,8 @@ struct Operation {
     uint32_t shared_bytes;
     bool cooperative;
     size_t parameter_bytes;
+    uint64_t next_block = 0;  // those before it have gone to the driver
+    ptx::GridSlice slice;     // the blocks that go now
 
     uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
     LaunchShape shape() const { return {blocks(), block[0] * block[1] * block[2], shared_bytes}; }

@@ -6,15 +6,12 @@
 #include "server/context.h"
 
 namespace cuplex::server {
-namespace {
 
-/// How far behind a tenant that returns from idle may stay; see policies/turn.h.
-constexpr uint64_t kCreditNs = 2 * kTurnNs;
-
-}  // namespace
-
-DeviceQueue::DeviceQueue(const Clock& clock, CurrentContext& current)
-    : clock_(clock), current_(current), turns_(kCreditNs) {}
+DeviceQueue::DeviceQueue(const Clock& clock, CurrentContext& current, const QueueBounds& bounds)
+    : clock_(clock),
+      current_(current),
+      bounds_(bounds),
+      scheduler_({.slice_ns = static_cast<int64_t>(bounds.slice_ns)}) {}
 
 DeviceQueue::~DeviceQueue() {
   for (Turn* turn : running_) delete turn;
@@ -22,22 +19,27 @@ DeviceQueue::~DeviceQueue() {
 }
 
 void DeviceQueue::Add(Context& context) {
-  contexts_.push_back(&context);
   std::unique_ptr<Runner>& runner = runners_[context.tenant().id];
   if (!runner) {
     runner = std::make_unique<Runner>();
     runner->tenant = &context.tenant();
     runner->holding = &context.holding();
-    turns_.Add(context.tenant().id);
+    runner->max_kernel_ns = context.tenant().terms.max_kernel_ns;
+    const policies::Terms terms = context.tenant().Share();
+    runner->unlimited = terms.limit >= 1;
+    scheduler_.Add(context.tenant().id, terms, clock_.NowNs());
   }
+  if (runner->contexts.empty()) ++attached_;
   runner->contexts.push_back(&context);
 }
 
 void DeviceQueue::Remove(Context& context) {
-  std::erase(contexts_, &context);
+  std::erase(busy_, &context);
   Runner& runner = *runners_.at(context.tenant().id);
   std::erase(runner.contexts, &context);
-  if (runner.contexts.empty() && runner.open) Close(runner);
+  if (!runner.contexts.empty()) return;
+  --attached_;
+  if (runner.open) Close(runner);
 }
 
 void DeviceQueue::Remove(Tenant& tenant) {
@@ -45,72 +47,116 @@ void DeviceQueue::Remove(Tenant& tenant) {
   if (at == runners_.end()) return;
   Settle();
   assert(at->second->contexts.empty() && at->second->turns == 0);
-  turns_.Remove(tenant.id);
+  scheduler_.Remove(tenant.id);
+  std::erase(advanced_, at->second.get());
   runners_.erase(at);
 }
 
-void DeviceQueue::Wake(Context& context) { turns_.Ready(context.tenant().id); }
+void DeviceQueue::TermsChanged(Tenant& tenant) {
+  auto at = runners_.find(tenant.id);
+  if (at == runners_.end()) return;
+  at->second->max_kernel_ns = tenant.terms.max_kernel_ns;
+  const policies::Terms terms = tenant.Share();
+  at->second->unlimited = terms.limit >= 1;
+  scheduler_.Change(tenant.id, terms, clock_.NowNs());
+}
+
+void DeviceQueue::SetBounds(const QueueBounds& bounds) {
+  bounds_ = bounds;
+  scheduler_.Set({.slice_ns = static_cast<int64_t>(bounds.slice_ns)});
+}
+
+void DeviceQueue::Wake(Context& context) { scheduler_.Ready(context.tenant().id, clock_.NowNs()); }
 
 // ------------------------------------------------------------------------------------------- turns
 
 bool DeviceQueue::Contended(const Runner& runner) const {
-  return turns_.ready() > 1 || static_cast<int>(running_.size()) > runner.turns;
+  return scheduler_.ready() > 1 || static_cast<int>(running_.size()) > runner.turns;
 }
 
-bool DeviceQueue::Full(const Runner& runner, bool contended) const {
-  if (!contended)
-    return !runner.open &&
-           (runner.turns >= kAheadTurns || (runner.turns >= kSharedTurns && runner.foreseen_ns >= kAheadNs));
-  return static_cast<int>(running_.size()) - overdue_ - (runner.open ? 1 : 0) >= kSharedTurns;
+uint64_t DeviceQueue::BacklogNs(int64_t now_ns) const {
+  if (live_ == 0) return 0;
+  uint64_t front = 0;
+  for (const Turn* turn : running_) {
+    if (turn->overdue) continue;
+    front = turn->foreseen_ns;
+    break;
+  }
+  const auto passed = static_cast<uint64_t>(std::max<int64_t>(0, now_ns - front_began_ns_));
+  return live_foreseen_ns_ - std::min({passed, front, live_foreseen_ns_});
+}
+
+uint64_t DeviceQueue::Room(const Runner& runner, uint64_t ahead_ns, int64_t now_ns) {
+  const bool alone = Alone();
+  const uint64_t most = alone ? bounds_.ahead_ns : std::min(bounds_.slice_ns, ahead_ns);
+  if (live_ == 0) return most;
+  if (!runner.open && live_ >= (alone ? bounds_.ahead_turns : bounds_.shared_turns)) return 0;
+  const uint64_t backlog = BacklogNs(now_ns);
+  if (backlog <= most / 2) return most - backlog;
+  next_look_ns_ = std::min(next_look_ns_, now_ns + static_cast<int64_t>(backlog - most / 2));
+  return 0;
 }
 
 bool DeviceQueue::Pump() {
+  next_look_ns_ = INT64_MAX;
+  if (scheduler_.ready() == 0) return false;
   bool progress = false;
-  // Each tenant that has nothing to give goes idle, so this ends.
-  while (auto id = turns_.Next()) {
-    Runner& runner = *runners_.at(*id);
+  const int64_t now = clock_.NowNs();
+  // Each tenant that has nothing to give goes idle, and each that has fills the room, so this ends.
+  while (auto grant = scheduler_.Next(now)) {
+    Runner& runner = *runners_.at(grant->tenant);
     const bool contended = Contended(runner);
     if (contended)
-      for (auto& [other, each] : runners_)
-        if (each->open && each.get() != &runner) Close(*each);
-    if (Full(runner, contended)) break;
-    if (runner.turns >= kSharedTurns && contended &&
-        !runner.open) {  // its own overdue turns stand in its way
-      turns_.Idle(*id);
-      continue;
-    }
-    const uint32_t given = Give(runner, contended);
+      for (size_t i = open_.size(); i-- > 0;)
+        if (open_[i] != &runner) Close(*open_[i]);
+    const uint64_t room = Room(runner, grant->ahead_ns, now);
+    if (!room) return progress;
+    // Alone on the device there is nobody to keep a grant short for, but the tenant's own limit.
+    const bool unbound = Alone() && runner.unlimited;
+    const uint32_t given = Give(runner, unbound ? room : std::min(room, grant->ns), contended);
     progress |= given > 0;
     const bool more = given && std::any_of(runner.contexts.begin(), runner.contexts.end(),
                                            [](const Context* context) { return context->queued() > 0; });
-    if (!more) turns_.Idle(*id);
+    if (!more) scheduler_.Idle(grant->tenant, now);
   }
+  next_look_ns_ = std::min(next_look_ns_, scheduler_.NextRelease());
   return progress;
 }
 
-uint32_t DeviceQueue::Give(Runner& runner, bool contended) {
-  if (!runner.open) runner.open = NewTurn(runner);
+uint32_t DeviceQueue::Give(Runner& runner, uint64_t ns, bool contended) {
+  if (!runner.open) {
+    runner.open = NewTurn(runner);
+    open_.push_back(&runner);
+  }
   Turn& turn = *runner.open;
-  uint32_t given = 0;
   const uint64_t before_ns = turn.foreseen_ns;
-  for (size_t n = runner.contexts.size(), idle = 0; idle < n;) {
-    if (turn.operations >= kTurnOperations || turn.foreseen_ns >= kTurnNs) break;
+  Allowance allowed{0, 0, Alone() ? bounds_.alone_slice_ns : bounds_.slice_ns / 2};
+  uint32_t given = 0;
+  for (size_t n = runner.contexts.size(), idle = 0; idle < n && !turn.spent;) {
+    allowed.operations = bounds_.turn_operations - turn.operations;
+    allowed.ns = ns - std::min(ns, turn.foreseen_ns - before_ns);
+    if (!allowed.operations || !allowed.ns) break;
     Context& context = *runner.contexts[runner.next_context++ % n];
-    const uint32_t some =
-        context.Dispatch(&turn, {kTurnOperations - turn.operations, kTurnNs - turn.foreseen_ns});
+    const uint32_t some = context.Dispatch(&turn, allowed);
     turn.operations += some;
     given += some;
+    if (some && !context.listed) {
+      context.listed = true;
+      busy_.push_back(&context);
+    }
     idle = some ? 0 : idle + 1;
   }
-  turns_.Charge(runner.tenant->id, turn.foreseen_ns - before_ns);
-  const bool spent = turn.operations >= kTurnOperations || turn.foreseen_ns >= kTurnNs;
-  if (contended || spent || turn.intervals == 0) Close(runner);
+  scheduler_.Charge(runner.tenant->id, static_cast<int64_t>(turn.foreseen_ns - before_ns), clock_.NowNs());
+  const uint64_t length = (Alone() ? bounds_.ahead_ns : bounds_.slice_ns) / 2;
+  turn.spent |= turn.operations >= bounds_.turn_operations || turn.foreseen_ns >= length;
+  if (contended || turn.spent || turn.intervals == 0) Close(runner);
   return given;
 }
 
 void DeviceQueue::Close(Runner& runner) {
   Turn* turn = runner.open;
   runner.open = nullptr;
+  std::erase(open_, &runner);
   turn->closed = true;
   ++turn->intervals;  // so that it is not over half-way through
   for (Context* context : runner.contexts) context->CloseIntervals();
@@ -118,8 +164,7 @@ void DeviceQueue::Close(Runner& runner) {
 }
 
 void DeviceQueue::Quiet() {
-  for (auto& [id, runner] : runners_)
-    if (runner->open) Close(*runner);
+  while (!open_.empty()) Close(*open_.back());
 }
 
 Turn* DeviceQueue::NewTurn(Runner& runner) {
@@ -128,28 +173,37 @@ Turn* DeviceQueue::NewTurn(Runner& runner) {
   spare_.pop_back();
   *turn = Turn{};
   turn->runner = &runner;
-  turn->began_ns = clock_.NowNs();
+  turn->made_ns = clock_.NowNs();
+  if (runner.max_kernel_ns)
+    next_overrun_ns_ = std::min(next_overrun_ns_, turn->made_ns + static_cast<int64_t>(runner.max_kernel_ns));
   running_.push_back(turn);
   ++runner.turns;
+  if (live_++ == 0) front_began_ns_ = turn->made_ns;
   return turn;
+}
+
+/// It no longer counts among those on the device.
+void DeviceQueue::Leaves(Turn* turn) {
+  const auto front =
+      std::find_if(running_.begin(), running_.end(), [](const Turn* t) { return !t->overdue; });
+  if (*front == turn) front_began_ns_ = clock_.NowNs();
+  --live_;
+  live_foreseen_ns_ -= std::min(live_foreseen_ns_, turn->foreseen_ns);
 }
 
 void DeviceQueue::Over(Turn* turn) {
   Runner& runner = *turn->runner;
+  turn->overdue ? void(--overdue_) : Leaves(turn);
   --runner.turns;
-  runner.foreseen_ns -= std::min(runner.foreseen_ns, turn->foreseen_ns);
   std::erase(running_, turn);
   spare_.push_back(turn);
-  // It may have stood in its tenant's way.
-  for (Context* context : runner.contexts)
-    if (context->queued()) turns_.Ready(runner.tenant->id);
 }
 
 void DeviceQueue::Began(Turn* turn) { ++turn->intervals; }
 
 void DeviceQueue::Foreseen(Turn* turn, uint64_t ns) {
   turn->foreseen_ns += ns;
-  turn->runner->foreseen_ns += ns;
+  if (!turn->overdue) live_foreseen_ns_ += ns;
 }
 
 void DeviceQueue::Ended(Turn* turn, uint64_t foreseen_ns, int64_t begin_ns, int64_t end_ns) {
@@ -157,9 +211,12 @@ void DeviceQueue::Ended(Turn* turn, uint64_t foreseen_ns, int64_t begin_ns, int6
   const TenantId id = runner.tenant->id;
   // Charged at once, so that whose turn is next is decided by it; put right when the time is settled.
   const uint64_t ns = static_cast<uint64_t>(end_ns - begin_ns);
-  turns_.Refund(id, foreseen_ns);
-  turns_.Charge(id, ns);
+  scheduler_.Charge(id, static_cast<int64_t>(ns - foreseen_ns), clock_.NowNs());
   runner.advanced_ns += ns;
+  if (!runner.advanced) {
+    runner.advanced = true;
+    advanced_.push_back(&runner);
+  }
   time_.Finish({id, begin_ns, end_ns});
   unsettled_ = true;
   if (--turn->intervals == 0 && turn->closed) Over(turn);
@@ -169,48 +226,122 @@ void DeviceQueue::Ended(Turn* turn, uint64_t foreseen_ns, int64_t begin_ns, int6
 
 bool DeviceQueue::Poll() {
   bool progress = false;
-  for (size_t i = 0; i < contexts_.size(); ++i)
-    if (contexts_[i]->InFlight()) progress |= contexts_[i]->Poll();
+  if (overdue_) polled_ns_ = clock_.NowNs();
+  for (size_t i = 0; i < busy_.size();) {
+    Context& context = *busy_[i];
+    progress |= context.Poll();
+    // What it calls may have ended contexts, or given work to others.
+    if (i >= busy_.size() || busy_[i] != &context) continue;
+    if (context.InFlight()) {
+      ++i;
+      continue;
+    }
+    context.listed = false;
+    busy_[i] = busy_.back();
+    busy_.pop_back();
+  }
   if (unsettled_) Settle();
   return progress;
 }
 
-void DeviceQueue::Settle() {
-  const int64_t now = clock_.NowNs();
-  int64_t until = INT64_MAX;
-  std::vector<DeviceTime::Interval> still;
-  overdue_ = 0;
-  for (const Turn* turn : running_) {
-    if (now - turn->began_ns > kOverdueNs) {
-      ++overdue_;
-      still.push_back({turn->runner->tenant->id, turn->began_ns, now});
-    } else {
-      until = std::min(until, turn->began_ns);
+int64_t DeviceQueue::RunningSince(const Turn& turn) {
+  int64_t since = INT64_MAX;
+  for (Context* context : turn.runner->contexts) since = std::min(since, context->RunningSince(turn));
+  return since;
+}
+
+void DeviceQueue::LookAtFront(int64_t now_ns) {
+  for (Turn* turn : running_) {
+    if (turn->overdue) continue;
+    // Those behind it may be waiting for it: they get their time when it is out of the way.
+    if (now_ns < front_began_ns_ + static_cast<int64_t>(turn->foreseen_ns) + bounds_.overdue_ns) return;
+    if (RunningSince(*turn) == INT64_MAX) return;
+    Leaves(turn);
+    turn->overdue = true;
+    ++overdue_;
+  }
+}
+
+void DeviceQueue::EndOverruns(int64_t now_ns) {
+  next_overrun_ns_ = INT64_MAX;
+  for (size_t i = 0; i < running_.size(); ++i) {
+    const Turn& turn = *running_[i];
+    const uint64_t most = turn.runner->max_kernel_ns;
+    if (!most) continue;
+    for (Context* context : turn.runner->contexts) {
+      const int64_t since = context->RunningSince(turn);
+      if (since == INT64_MAX) {
+        next_overrun_ns_ = std::min(next_overrun_ns_, now_ns + static_cast<int64_t>(most));
+        continue;
+      }
+      // Of several kernels it is not known which runs, but what all should take.
+      const int64_t until = since + static_cast<int64_t>(most + (turn.operations > 1 ? turn.foreseen_ns : 0));
+      if (now_ns < until) {
+        next_overrun_ns_ = std::min(next_overrun_ns_, until);
+        continue;
+      }
+      context->Overrun();         // ends turns
+      next_overrun_ns_ = now_ns;  // and the rest is looked at again
+      return;
     }
   }
-  until = std::min(until, still.empty() ? time_.last_end_ns() : now);
-  time_.Settle(until, still, [&](TenantId id, uint64_t ns) {
+}
+
+void DeviceQueue::Settle() {
+  const int64_t now = clock_.NowNs();
+  if (now >= next_overrun_ns_) EndOverruns(now);
+  LookAtFront(now);
+  int64_t until = INT64_MAX;
+  still_.clear();
+  for (const Turn* turn : running_) {
+    if (turn->overdue) {
+      still_.push_back({turn->runner->tenant->id, std::min(now, RunningSince(*turn)), now});
+    } else if (overdue_ && RunningSince(*turn) == INT64_MAX) {
+      until = std::min(until, polled_ns_);  // it may wait for the one that does not end
+    } else {
+      until = std::min(until, turn->made_ns);
+    }
+  }
+  until = std::min(until, still_.empty() ? time_.last_end_ns() : now);
+  time_.Settle(until, still_, [&](TenantId id, uint64_t ns) {
     auto at = runners_.find(id);
     if (at == runners_.end()) return;
-    at->second->holding->counters().device_ns.Add(ns);
-    turns_.Charge(id, ns);
+    Runner& runner = *at->second;
+    runner.holding->counters().device_ns.Add(ns);
+    // What was charged when its intervals ended is not charged again.
+    runner.settled_ns += ns;
+    if (runner.advanced) return;
+    runner.advanced = true;
+    advanced_.push_back(&runner);
   });
-  for (auto& [id, runner] : runners_) {
-    if (!runner->advanced_ns) continue;
-    const uint64_t left = time_.unsettled_ns(id);
-    if (left >= runner->advanced_ns) continue;
-    turns_.Refund(id, runner->advanced_ns - left);
-    runner->advanced_ns = left;
+  for (size_t i = 0; i < advanced_.size();) {
+    Runner& runner = *advanced_[i];
+    const TenantId id = runner.tenant->id;
+    const uint64_t left = std::min(runner.advanced_ns, time_.unsettled_ns(id));
+    const auto more = static_cast<int64_t>(runner.settled_ns - (runner.advanced_ns - left));
+    if (more) scheduler_.Charge(id, more, now);
+    runner.settled_ns = 0;
+    runner.advanced_ns = left;
+    if (runner.advanced_ns) {
+      ++i;
+      continue;
+    }
+    runner.advanced = false;
+    advanced_[i] = advanced_.back();
+    advanced_.pop_back();
   }
   unsettled_ = time_.HasUnsettled();
 }
 
 void DeviceQueue::Arm(CUhostFn wake, void* data) {
-  for (Context* context : contexts_) context->Arm(wake, data);
+  for (Context* context : busy_) context->Arm(wake, data);
 }
 
-bool DeviceQueue::InFlight() const {
-  return std::any_of(contexts_.begin(), contexts_.end(), [](const Context* c) { return c->InFlight(); });
+int64_t DeviceQueue::NextLookNs() const {
+  int64_t at = std::min(next_look_ns_, next_overrun_ns_);
+  if (overdue_) at = std::min(at, clock_.NowNs() + bounds_.overdue_ns / 2);
+  if (live_) at = std::min(at, front_began_ns_ + bounds_.overdue_ns);
+  return at;
 }
 
 size_t DeviceQueue::Queued(const Tenant& tenant) const {
@@ -222,7 +353,12 @@ size_t DeviceQueue::Queued(const Tenant& tenant) const {
 }
 
 void DeviceQueue::CountQueued() {
-  for (auto& [id, runner] : runners_) runner->holding->counters().queue_depth.Set(Queued(*runner->tenant));
+  const int64_t now = clock_.NowNs();
+  for (auto& [id, runner] : runners_) {
+    metrics::TenantDeviceCounters& counters = runner->holding->counters();
+    counters.queue_depth.Set(Queued(*runner->tenant));
+    counters.throttled_ns.Add(scheduler_.TakeThrottledNs(id, now));
+  }
 }
 
 }  // namespace cuplex::server

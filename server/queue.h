@@ -1,10 +1,8 @@
 // DeviceQueue: whose operations go to a device next, and what each tenant's cost. Reactor's thread.
 //
-// A turn is a batch of one tenant's operations, a few dozen or about a millisecond of foreseen time. Who has
-// the next turn is decided by policies/turn.h. Where one tenant alone has work, turns follow each other
-// without a gap; where several have, two turns together are on the device, so that it never runs dry and
-// nobody waits long. A turn that goes on far longer than a turn should (an endless kernel) no longer counts
-// among the two. docs/scheduling.md says how device time is measured and charged.
+// A turn is a batch of one tenant's operations. policies/scheduler.h decides who has the next turn and how
+// long it may be; this class keeps little enough on the device that a decision takes effect soon, and enough
+// that it never runs dry. docs/scheduling.md says how, and how device time is measured and charged.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +12,7 @@
 
 #include "base/clock.h"
 #include "cuda/driver_table.h"
-#include "policies/turn.h"
+#include "policies/scheduler.h"
 #include "server/device_time.h"
 #include "server/ledger.h"
 
@@ -23,12 +21,21 @@ namespace cuplex::server {
 class Context;
 struct Runner;
 
-inline constexpr uint32_t kTurnOperations = 64;
-inline constexpr uint64_t kTurnNs = 1'000'000;
-inline constexpr uint64_t kAheadNs = 8'000'000;  // foreseen time that a lone tenant may have on the device
-inline constexpr int kAheadTurns = 32;
-inline constexpr int kSharedTurns = 2;
-inline constexpr int64_t kOverdueNs = 100'000'000;
+/// How much is on the device at once. Times in ns, of foreseen device time.
+struct QueueBounds {
+  uint32_t turn_operations = 512;
+  /// Where other tenants may come: a kernel longer than a part of this runs as slices, and what is on the
+  /// device together is to take no longer.
+  uint64_t slice_ns = 2'000'000;
+  int shared_turns = 4;
+  /// Where the tenant is alone on the device.
+  uint64_t ahead_ns = 8'000'000;
+  int ahead_turns = 32;
+  uint64_t alone_slice_ns = 10'000'000;
+  uint64_t wave_blocks = 1;
+  /// A turn that takes this much longer than foreseen stands in nobody's way any more.
+  int64_t overdue_ns = 100'000'000;
+};
 
 /// The driver's context that is current on the reactor's thread.
 class CurrentContext {
@@ -54,10 +61,11 @@ class CurrentContext {
   CUcontext now_ = nullptr;
 };
 
-/// What may go to the driver at once.
+/// What may go to the driver at once, in ns of foreseen device time.
 struct Allowance {
   uint32_t operations = 0;
-  uint64_t ns = 0;  // foreseen; the first operation goes also where it is longer
+  uint64_t ns = 0;        // the first operation goes also where it is longer
+  uint64_t slice_ns = 0;  // what is longer goes in parts of about this, where it can
 };
 
 struct Turn {
@@ -66,7 +74,9 @@ struct Turn {
   uint64_t foreseen_ns = 0;
   int intervals = 0;  // not ended
   bool closed = false;
-  int64_t began_ns = 0;
+  bool spent = false;  // nothing is to be added to it
+  int64_t made_ns = 0;
+  bool overdue = false;  // stands in nobody's way any more
 };
 
 /// A tenant on this device.
@@ -76,20 +86,26 @@ struct Runner {
   std::vector<Context*> contexts;
   size_t next_context = 0;
   Turn* open = nullptr;
-  int turns = 0;             // not over, the open one included
-  uint64_t foreseen_ns = 0;  // of these
-  uint64_t advanced_ns = 0;  // charged for measured time that is not settled
+  uint64_t max_kernel_ns = 0;  // 0: as long as they like
+  int turns = 0;               // not over, the open one included
+  bool unlimited = true;       // its share of the time has no limit
+  uint64_t settled_ns = 0;     // settled, and not compared yet with what was charged in advance
+  uint64_t advanced_ns = 0;    // charged for measured time that is not settled
+  bool advanced = false;       // in the queue's list of those
 };
 
 class DeviceQueue {
  public:
-  DeviceQueue(const Clock& clock, CurrentContext& current);
+  DeviceQueue(const Clock& clock, CurrentContext& current, const QueueBounds& bounds = {});
   ~DeviceQueue();
 
   void Add(Context& context);
   void Remove(Context& context);
   /// Forgets a tenant without contexts.
   void Remove(Tenant& tenant);
+  /// The tenant's terms are others now.
+  void TermsChanged(Tenant& tenant);
+  void SetBounds(const QueueBounds& bounds);
 
   /// Something of the context may have become ready.
   void Wake(Context& context);
@@ -102,13 +118,16 @@ class DeviceQueue {
   /// Charges what can be charged; `Poll` does so too. For turns that do not end, call it now and then.
   void Settle();
   void Arm(CUhostFn wake, void* data);
-  bool InFlight() const;
-  bool HasOverdue() const { return overdue_ > 0; }
+  bool InFlight() const { return !busy_.empty(); }
+  /// When Pump or Settle has something to do though nothing happens, by the clock; INT64_MAX: never.
+  int64_t NextLookNs() const;
   /// Brings the tenants' queue depths into the metrics.
   void CountQueued();
   size_t Queued(const Tenant& tenant) const;
 
   // ------------------------------------------------------------------------- called by contexts
+  /// Blocks that the device runs at once, at least: parts of a grid are whole multiples of it.
+  uint64_t wave_blocks() const { return bounds_.wave_blocks; }
   CUresult Enter(CUcontext context) { return current_.Enter(context); }
   void Leave(CUcontext context) { current_.Leave(context); }
   void Began(Turn* turn);
@@ -116,23 +135,43 @@ class DeviceQueue {
   void Ended(Turn* turn, uint64_t foreseen_ns, int64_t begin_ns, int64_t end_ns);
 
  private:
+  bool Alone() const { return attached_ == 1; }
   bool Contended(const Runner& runner) const;
-  bool Full(const Runner& runner, bool contended) const;
-  uint32_t Give(Runner& runner, bool contended);
+  /// Foreseen time that may be added to what is on the device; 0: not now.
+  uint64_t Room(const Runner& runner, uint64_t ahead_ns, int64_t now_ns);
+  uint64_t BacklogNs(int64_t now_ns) const;
+  uint32_t Give(Runner& runner, uint64_t ns, bool contended);
   void Close(Runner& runner);
   void Over(Turn* turn);
+  void Leaves(Turn* turn);
   Turn* NewTurn(Runner& runner);
+  /// Since when it runs on the device, by the server's clock; INT64_MAX where it does not yet.
+  static int64_t RunningSince(const Turn& turn);
+  void LookAtFront(int64_t now_ns);
+  /// Ends contexts whose kernels run for longer than they may.
+  void EndOverruns(int64_t now_ns);
 
   const Clock& clock_;
   CurrentContext& current_;
-  policies::Turns turns_;
+  QueueBounds bounds_;
+  policies::Scheduler scheduler_;
   DeviceTime time_;
   std::map<TenantId, std::unique_ptr<Runner>> runners_;
-  std::vector<Context*> contexts_;
-  std::vector<Turn*> running_;  // turns not over
+  size_t attached_ = 0;         // runners with contexts
+  std::vector<Context*> busy_;  // contexts with work in the driver
+  std::vector<Runner*> open_;   // with an open turn
+  std::vector<Runner*> advanced_;
+  std::vector<Turn*> running_;  // turns not over, oldest first
   std::vector<Turn*> spare_;
   int overdue_ = 0;
+  int live_ = 0;                   // of running_, not overdue
+  uint64_t live_foreseen_ns_ = 0;  // of these
+  int64_t front_began_ns_ = 0;     // when the oldest of these can have begun
+  int64_t next_look_ns_ = INT64_MAX;
+  int64_t next_overrun_ns_ = INT64_MAX;
+  int64_t polled_ns_ = 0;  // while some turn is overdue
   bool unsettled_ = false;
+  std::vector<DeviceTime::Interval> still_;  // kept to allocate nothing in the long run
 };
 
 }  // namespace cuplex::server

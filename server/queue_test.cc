@@ -1,5 +1,7 @@
 #include "server/queue.h"
 
+#include <numeric>
+
 #include "server/test_house.h"
 
 namespace cuplex::server {
@@ -10,6 +12,8 @@ const std::string kImage =
     ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry kernel(.param .u64 a, .param .u32 "
     "b)\n{\n  ret;\n}\n";
 
+constexpr QueueBounds kBounds;
+
 class QueueTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -18,6 +22,7 @@ class QueueTest : public testing::Test {
       ASSERT_EQ(client->Load(kImage, kModule, kKernel), CUDA_SUCCESS);
     }
     test_.driver.log.clear();
+    test_.driver.grids.clear();
   }
   void TearDown() override { EXPECT_TRUE(a_.HangUp() && b_.HangUp()); }
   size_t Launched() const {
@@ -51,7 +56,7 @@ TEST_F(QueueTest, ALoneTenantRunsFarAheadAndTwoDoNot) {
   test_.driver.Hold();
   for (int i = 0; i < 2000; ++i) a_.Launch(kKernel, kLegacyStream);
   test_.Settle();
-  EXPECT_GT(Launched(), 10u * kTurnOperations) << "no bubble where nobody else wants the device";
+  EXPECT_GT(Launched(), 1000u) << "no bubble where nobody else wants the device";
   test_.driver.Release();
   test_.Settle();
   EXPECT_EQ(Launched(), 2000u);
@@ -63,7 +68,7 @@ TEST_F(QueueTest, ALoneTenantRunsFarAheadAndTwoDoNot) {
     b_.Launch(kKernel, kLegacyStream);
   }
   test_.Settle();
-  EXPECT_LE(Launched(), static_cast<size_t>(kSharedTurns) * kTurnOperations);
+  EXPECT_LE(Launched(), kBounds.slice_ns / test_.driver.kernel_ns);
   EXPECT_GT(Launched(), 0u);
   test_.driver.Release();
   test_.Settle();
@@ -98,16 +103,77 @@ TEST_F(QueueTest, ATurnThatDoesNotEndIsChargedAsItGoes) {
   test_.driver.Hold();
   a_.Launch(kKernel, kLegacyStream);
   test_.Settle();
-  test_.clock.Advance(2 * kOverdueNs);
+  test_.driver.Finish(1);  // the event before the kernel: it runs
+  test_.Settle();
+  test_.clock.Advance(2 * kBounds.overdue_ns);
   test_.queue().Settle();
-  EXPECT_NEAR(static_cast<double>(Of(one_).device_ns.value()), 2.0 * kOverdueNs, 1e6);
-  // It stands in nobody's way: the other still gets its two turns.
+  EXPECT_NEAR(static_cast<double>(Of(one_).device_ns.value()), 2.0 * kBounds.overdue_ns, 1e6);
+  // It stands in nobody's way: the other gets as much as ever.
   for (int i = 0; i < 500; ++i) b_.Launch(kKernel, kLegacyStream);
   test_.Settle();
-  EXPECT_GE(Launched(), 1u + 40u);
+  EXPECT_EQ(Launched(), 1u + kBounds.shared_turns) << "whose kernels are not known either";
   test_.driver.Release();
   test_.Settle();
-  EXPECT_NEAR(static_cast<double>(Of(one_).device_ns.value()), 2.0 * kOverdueNs, 1e6) << "and not twice";
+  EXPECT_NEAR(static_cast<double>(Of(one_).device_ns.value()), 2.0 * kBounds.overdue_ns, 1e6)
+      << "and not twice";
+}
+
+TEST_F(QueueTest, ATurnThatWaitsForAnotherIsNotCharged) {
+  test_.driver.Hold();
+  a_.Launch(kKernel, kLegacyStream);
+  test_.Settle();
+  test_.driver.Finish(1);
+  test_.Settle();
+  b_.Launch(kKernel, kLegacyStream);  // behind the other on the device: not even its first event comes
+  test_.Settle();
+  test_.clock.Advance(10 * kBounds.overdue_ns);
+  for (int i = 0; i < 3; ++i) {
+    test_.queue().Poll();
+    test_.queue().Settle();
+  }
+  EXPECT_NEAR(static_cast<double>(Of(one_).device_ns.value()), 10.0 * kBounds.overdue_ns, 1e6);
+  EXPECT_EQ(Of(two_).device_ns.value(), 0u);
+  test_.driver.Release();
+  test_.Settle();
+}
+
+TEST_F(QueueTest, ALongKernelRunsInSlicesWhereOthersMayCome) {
+  test_.driver.kernel_ns = 10'000;
+  a_.Launch(kKernel, kLegacyStream, 1000);
+  EXPECT_EQ(a_.Synchronize(), CUDA_SUCCESS);
+  std::vector<uint64_t> slices = test_.driver.grids;
+  EXPECT_GE(slices.size(), 10'000'000 / kBounds.slice_ns);
+  EXPECT_EQ(std::accumulate(slices.begin(), slices.end(), uint64_t{0}), 1000u);
+  for (uint64_t blocks : slices) EXPECT_LE(blocks * 10'000, kBounds.slice_ns);
+  EXPECT_NEAR(static_cast<double>(Of(one_).device_ns.value()), 10e6, 1e3);
+  EXPECT_EQ(Of(one_).launches.value(), 1u);
+  EXPECT_EQ(Of(one_).slices.value(), slices.size());
+}
+
+TEST_F(QueueTest, AKernelThatEndsSoonRunsWhole) {
+  test_.driver.kernel_ns = 10;
+  for (int i = 0; i < 3; ++i) {
+    test_.driver.grids.clear();
+    a_.Launch(kKernel, kLegacyStream, 1000);
+    EXPECT_EQ(a_.Synchronize(), CUDA_SUCCESS);
+  }
+  EXPECT_EQ(test_.driver.grids, std::vector<uint64_t>{1000});
+}
+
+TEST_F(QueueTest, ACooperativeKernelRunsWhole) {
+  test_.driver.kernel_ns = 10'000;
+  const std::byte parameters[12] = {};
+  a_.OneWay(Op::wireLaunch, wire::wireLaunchArgs(kKernel, kLegacyStream, 1000, 1, 1, 1, 1, 1, 0, 1, 12),
+            parameters);
+  EXPECT_EQ(a_.Synchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(test_.driver.grids, std::vector<uint64_t>{1000});
+  a_.OneWay(Op::wireLaunch, wire::wireLaunchArgs(kKernel, kLegacyStream, 1000, 1, 1, 1, 1, 1, 0, 1, 12),
+            parameters);
+  EXPECT_EQ(a_.Synchronize(), CUDA_SUCCESS);
+  std::map<std::string, uint64_t> named;
+  Of(one_).whole_kernels.ForEach(
+      [&](const std::string& name, const metrics::Count& count) { named[name] = count.value(); });
+  EXPECT_EQ(named, (std::map<std::string, uint64_t>{{"kernel", 1}})) << "once it is known to be long";
 }
 
 TEST_F(QueueTest, QueueDepthsAreCounted) {

@@ -19,14 +19,13 @@
 namespace cuplex::server {
 namespace {
 
-constexpr int kFramesATurn = 256;       // of one session, before the next has its go
-constexpr uint32_t kTurnsALook = 4;     // while frames come: the device is looked at so often
-constexpr int kTurnsATime = 16;         // while busy: the clock is looked at so often
-constexpr int64_t kQuietNs = 4'000;     // nothing new for so long: open turns are closed
-constexpr int64_t kSpinNs = 50'000;     // nothing at all for so long: sleep
-constexpr int64_t kLookNs = 1'000'000;  // busy for so long: the sockets are looked at in between
-constexpr int kInFlightMs = 5;          // a device that should ring and does not is looked at so often
-constexpr int kOverdueMs = 50;
+constexpr int kFramesATurn = 256;           // of one session, before the next has its go
+constexpr uint32_t kTurnsALook = 4;         // while frames come: the device is looked at so often
+constexpr int kTurnsATime = 16;             // while busy: the clock is looked at so often
+constexpr int64_t kQuietNs = 4'000;         // nothing new for so long: open turns are closed
+constexpr int64_t kSpinNs = 50'000;         // nothing at all for so long: sleep
+constexpr int64_t kLookNs = 1'000'000;      // busy for so long: the sockets are looked at in between
+constexpr int64_t kInFlightNs = 5'000'000;  // a device that should ring and does not is looked at so often
 
 void Woken(void* wake) { static_cast<const WakeUp*>(wake)->Ring(); }
 
@@ -140,6 +139,7 @@ Status Reactor::Serve(policies::Policy policy) {
     // One that sees other devices is another tenant, from when its last session ends on.
     if (terms && (terms->devices == tenant.terms.devices || !tenant.sessions.empty())) {
       tenant.Take(*terms);
+      for (auto& queue : house_.queues) queue->TermsChanged(tenant);
     } else {
       tenant.leaving = true;
       leaving.push_back(&tenant);
@@ -147,7 +147,21 @@ Status Reactor::Serve(policies::Policy policy) {
   });
   for (Tenant* tenant : leaving) house_.MayForget(*tenant);
   for (const policies::Tenant& terms : policy_.tenants) TRY(house_.TenantFor(terms));
+  for (size_t d = 0; d < house_.devices.size(); ++d) SetBounds(d);
   return {};
+}
+
+void Reactor::SetBounds(size_t d) {
+  const Device& device = house_.devices[d];
+  QueueBounds bounds;
+  bounds.wave_blocks =
+      static_cast<uint64_t>(std::max(1, device.Attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)));
+  for (const policies::Device& shared : policy_.devices)
+    if (device.Is(shared.name)) bounds.slice_ns = shared.max_slice_ns;
+  size_t tenants = 0;
+  house_.ledger.ForEach([&](Tenant& tenant) { tenants += tenant.holdings[d] != nullptr; });
+  if (tenants <= 1) bounds.alone_slice_ns = UINT64_MAX;  // nobody can come
+  house_.queues[d]->SetBounds(bounds);
 }
 
 void Reactor::Accept(const Listener& listener) {
@@ -214,14 +228,16 @@ bool Reactor::Turn() {
     session.FillInbox();
   }
   busy |= drained_;
+  if (!house_.budget_waits.empty()) busy |= house_.budget_waits.Look(house_.clock.NowNs());
   for (auto& queue : house_.queues) busy |= queue->Pump();
   if (!over_.empty()) Bury();
   return busy;
 }
 
-void Reactor::Wait(int timeout_ms) {
+void Reactor::Wait(int64_t timeout_ns) {
   epoll_event events[64];
-  const int count = epoll_wait(epoll_.get(), events, 64, timeout_ms);
+  const timespec timeout{timeout_ns / kSecondNs, timeout_ns % kSecondNs};
+  const int count = epoll_pwait2(epoll_.get(), events, 64, timeout_ns < 0 ? nullptr : &timeout, nullptr);
   for (int i = 0; i < count; ++i) {
     const int fd = events[i].data.fd;
     if (doorbells_.contains(fd)) continue;  // that it woke the reactor is all it is for
@@ -253,15 +269,18 @@ void Reactor::Wait(int timeout_ms) {
   }
 }
 
-int Reactor::TimeoutMs() const {
-  int timeout = -1;
-  auto at_most = [&](int ms) { timeout = timeout < 0 ? ms : std::min(timeout, ms); };
+int64_t Reactor::TimeoutNs() const {
+  int64_t timeout = -1;
+  auto at_most = [&](int64_t ns) { timeout = timeout < 0 ? ns : std::min(timeout, ns); };
   for (const auto& queue : house_.queues) {
-    if (queue->InFlight()) at_most(kInFlightMs);
-    if (queue->HasOverdue()) at_most(kOverdueMs);
+    if (queue->InFlight()) at_most(kInFlightNs);
+    if (const int64_t at = queue->NextLookNs(); at != INT64_MAX)
+      at_most(std::max<int64_t>(0, at - house_.clock.NowNs()));
   }
-  if (!hellos_.empty()) at_most(100);
-  if (stop_by_ns_) at_most(10);
+  if (const int64_t at = house_.budget_waits.NextNs(); at != INT64_MAX)
+    at_most(std::max<int64_t>(0, at - house_.clock.NowNs()));
+  if (!hellos_.empty()) at_most(100 * kMillisecondNs);
+  if (stop_by_ns_) at_most(10 * kMillisecondNs);
   return timeout;
 }
 
@@ -279,7 +298,7 @@ void Reactor::Sleep() {
     queue->CountQueued();
   }
   const bool sleeping = MaySleep();
-  Wait(sleeping ? TimeoutMs() : 0);
+  Wait(sleeping ? TimeoutNs() : 0);
   for (auto& [fd, client] : clients_) client->session->ring().Wake();
 }
 

@@ -78,15 +78,17 @@ class Reactor {
     int64_t until_ns = 0;
   };
 
+  /// What of a device's queue the policy decides.
+  void SetBounds(size_t device);
   Result<Listener> Listen(const policies::Socket& socket);
   void Accept(const Listener& listener);
   void Greet(int fd);
   void Sleep();
-  void Wait(int timeout_ms);
+  void Wait(int64_t timeout_ns);
   void Bury();
   Status Epoll(int fd, bool doorbell = false);
   bool MaySleep();
-  int TimeoutMs() const;
+  int64_t TimeoutNs() const;
 
   House& house_;
   const WakeUp& wake_;

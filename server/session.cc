@@ -91,6 +91,24 @@ void Session::Faulted(Context& context, CUresult code) {
   TellSticky();
 }
 
+void Session::Overran(Context& context) {
+  context.holding().counters().kernel_timeouts.Add();
+  Log().warn("A kernel of process {} ({}) ran for longer than the {} ms it may, and is ended.",
+             client_.peer.pid, tenant_.name, tenant_.terms.max_kernel_ns / kMillisecondNs);
+  auto end = [this, &context] {
+    // As a job of the context, so that the context is not destroyed meanwhile.
+    Post(
+        true,
+        [driver = context.GiveUpDriver(), &cu = house_.cu, &texts = house_.texts] {
+          if (Status status = Context::Unmake(cu, driver); !status.ok())
+            Log().error("A kernel that runs too long is not ended: {}", status.error().sentence);
+          texts.Close(driver);
+        },
+        [] {});
+  };
+  context_jobs_ ? after_context_jobs_.push_back(end) : end();
+}
+
 void Session::TellSticky() {
   CUresult sticky = CUDA_SUCCESS;
   for (const auto& [number, own] : contexts_) {
@@ -214,10 +232,10 @@ void Session::Post(bool in_context, Jobs::Step work, Jobs::Step done) {
     context_jobs_ -= in_context;
     done();
     --jobs_;
-    if (context_jobs_ == 0) {
-      auto waiting = std::move(after_context_jobs_);
-      after_context_jobs_.clear();
-      for (auto& each : waiting) each();
+    while (context_jobs_ == 0 && !after_context_jobs_.empty()) {
+      auto next = std::move(after_context_jobs_.front());
+      after_context_jobs_.pop_front();
+      next();  // may be such a job itself
     }
     GoOnEnding();
   });
@@ -228,6 +246,7 @@ void Session::End() {
   ending_ = true;
   // What still waits for frees waits in vain: nobody is there to be answered.
   after_frees_.clear();
+  house_.budget_waits.Forget(this);
   std::vector<uint32_t> numbers;
   for (auto& [number, own] : contexts_)
     if (own.context && !own.ending) numbers.push_back(number);
@@ -341,7 +360,7 @@ void Session::DestroyContexts(std::vector<uint32_t> numbers, std::function<void(
   std::erase_if(textures_, [&](const auto& texture) { return ends(std::get<0>(texture)); });
   for (uint32_t number : numbers) {
     OwnContext& own = contexts_.at(number);
-    estate->contexts.push_back(own.context->driver());
+    if (CUcontext driver = own.context->driver()) estate->contexts.push_back(driver);
     own.context.reset();
   }
   Post(

@@ -94,6 +94,8 @@ class Session final : public CallHandler, public ContextOwner {
   // ------------------------------------------------------------------------------------ ContextOwner
   void Deferred(CUresult code) override;
   void Faulted(Context& context, CUresult code) override;
+  void WantSliced(Context& context, Function& function) override;
+  void Overran(Context& context) override;
   void GiveHostFunc(uint64_t cookie) override;
   std::byte* Block(uint32_t block) override;
   void BlockDone(uint32_t block, bool filled, CUresult code) override;
@@ -185,6 +187,8 @@ class Session final : public CallHandler, public ContextOwner {
     std::vector<CUfunction> functions;
     std::vector<uint64_t> found;    // in functions_
     std::vector<uint64_t> globals;  // in memory_
+    ImageStore::Image image;
+    std::vector<CUmodule> sliced;  // made of it
   };
   struct OwnArray {
     CUarray handle = nullptr;  // of a mipmapped one the other
@@ -199,6 +203,7 @@ class Session final : public CallHandler, public ContextOwner {
   struct OwnFunction {
     std::unique_ptr<Function> function;
     uint32_t context = 0;
+    uint64_t module = 0;
   };
   struct OwnGraph {
     uint32_t context = 0;
@@ -243,6 +248,9 @@ class Session final : public CallHandler, public ContextOwner {
   void Free(Allocation allocation);
   void ReturnPiece(Holding& holding, const Piece& piece, bool returned);
   void FreeDone();
+  /// True where the tenant waits for memory and `bytes` may come to be free: `then` is called when they are,
+  /// or when the time is over.
+  bool AwaitBudget(Holding& holding, uint64_t bytes, std::function<void(bool enough)> then);
   CUresult Dispose(uint64_t address, VirtualStream* stream);
   /// The box that the arguments of wireCopyBox or wireCopyArray describe, unchecked.
   template <typename Args>
@@ -338,8 +346,8 @@ class Session final : public CallHandler, public ContextOwner {
   int context_jobs_ = 0;  // of these, those that use one of the session's contexts
   int frees_ = 0;         // frees whose memory is not back in the budget
   size_t modules_loading_ = 0;
-  std::vector<std::function<void()>> after_frees_;         // wait for frees_ == 0
-  std::vector<std::function<void()>> after_context_jobs_;  // wait for context_jobs_ == 0
+  std::vector<std::function<void()>> after_frees_;        // wait for frees_ == 0
+  std::deque<std::function<void()>> after_context_jobs_;  // wait for context_jobs_ == 0
   std::deque<uint64_t> inbox_backlog_;
   uint64_t inbox_tail_ = 0;
   int host_funcs_out_ = 0;

@@ -58,6 +58,11 @@ void Session::MakeArray(uint32_t slot, uint64_t handle, const CUDA_ARRAY3D_DESCR
     after_frees_.push_back([=, this] { MakeArray(slot, handle, wanted, array); });
     return;
   }
+  if (AwaitBudget(holding, array.charged, [=, this](bool enough) {
+        enough ? MakeArray(slot, handle, wanted, array)
+               : Answer(slot, CUDA_ERROR_OUT_OF_MEMORY, wire::wireArrayCreateReply{});
+      }))
+    return;
   if (!holding.Charge(array.charged)) return Answer(slot, CUDA_ERROR_OUT_OF_MEMORY, reply);
   struct Made {
     CUresult code = CUDA_SUCCESS;
@@ -103,6 +108,7 @@ void Session::DestroyArrayJob(const OwnArray& array, Holding& holding) {
   Post(
       true,
       [array, driver = contexts_.at(array.context).context->driver(), &cu = house_.cu] {
+        if (!driver) return;  // it has gone with its context
         CUresult code = cu.cuCtxSetCurrent(driver);
         if (!code)
           code = array.mipmapped ? cu.cuMipmappedArrayDestroy(array.mipmapped_handle)
@@ -330,6 +336,7 @@ Outcome Session::wireTextureDestroy(const CallFrame& frame, const wire::wireText
     Post(
         true,
         [surface, handle, driver = contexts_.at(number).context->driver(), &cu = house_.cu] {
+          if (!driver) return;  // it has gone with its context
           CUresult gone = cu.cuCtxSetCurrent(driver);
           if (!gone) gone = surface ? cu.cuSurfObjectDestroy(handle) : cu.cuTexObjectDestroy(handle);
           if (gone && !IsSticky(gone))

@@ -156,7 +156,9 @@ void Session::SetLaunch(Operation& operation, Function& function, const wire::wi
                       {args.block_x(), args.block_y(), args.block_z()},
                       args.shared_bytes(),
                       (args.flags() & 1) != 0,
-                      0};
+                      0,
+                      0,
+                      {}};
   operation.SetParameters(parameters.first(function.parameter_bytes));
 }
 

@@ -60,8 +60,24 @@ void Session::Allocate(uint32_t slot, uint32_t number, uint64_t bytes) {
     after_frees_.push_back([this, slot, number, bytes] { Allocate(slot, number, bytes); });
     return;
   }
+  if (AwaitBudget(holding, mapped, [this, slot, number, bytes](bool enough) {
+        enough ? Allocate(slot, number, bytes)
+               : Answer(slot, CUDA_ERROR_OUT_OF_MEMORY, wire::cuMemAlloc_v2Reply{});
+      }))
+    return;
   if (!holding.Charge(mapped)) return Answer(slot, CUDA_ERROR_OUT_OF_MEMORY, reply);
   MapForAllocation(slot, number, bytes, mapped);
+}
+
+bool Session::AwaitBudget(Holding& holding, uint64_t bytes, std::function<void(bool)> then) {
+  const uint64_t wait_ns = tenant_.terms.oom_wait_ns;
+  if (!wait_ns || bytes <= holding.free() || bytes > holding.limit()) return false;
+  house_.budget_waits.Add({this, &holding, bytes, house_.clock.NowNs() + static_cast<int64_t>(wait_ns),
+                           [&holding, then = std::move(then)](bool enough) {
+                             if (!enough) holding.counters().out_of_memory.Add();
+                             then(enough);
+                           }});
+  return true;
 }
 
 void Session::MapForAllocation(uint32_t slot, uint32_t number, uint64_t bytes, uint64_t mapped) {
@@ -268,6 +284,12 @@ void Session::AllocateHost(uint32_t slot, Allocation wanted) {
     after_frees_.push_back([this, slot, wanted] { AllocateHost(slot, wanted); });
     return;
   }
+  if (wanted.kind == Allocation::Kind::kManaged &&
+      AwaitBudget(context->holding(), mapped, [this, slot, wanted](bool enough) {
+        enough ? AllocateHost(slot, wanted)
+               : Answer(slot, CUDA_ERROR_OUT_OF_MEMORY, wire::wireHostAllocReply{});
+      }))
+    return;
   if (!ChargeHost(wanted)) return Answer(slot, CUDA_ERROR_OUT_OF_MEMORY, none);
   const size_t device = context->holding().device;
   auto base = host_space_.Take(mapped, kHostAlignment);

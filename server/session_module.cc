@@ -119,16 +119,22 @@ void Session::LoadModule(uint32_t slot, uint32_t text_bytes, uint32_t number, ui
     after_frees_.push_back([=, this] { LoadModule(slot, text_bytes, number, handle, image, known); });
     return;
   }
-  if (!holding.Charge(globals))
-    return AnswerModule(slot, CUDA_ERROR_OUT_OF_MEMORY, 0,
-                        fmt::format("The module's variables take {} bytes of device memory, {} are left.",
-                                    globals, holding.free()),
-                        text_bytes);
+  const auto no_room = [=, this, &holding] {
+    AnswerModule(slot, CUDA_ERROR_OUT_OF_MEMORY, 0,
+                 fmt::format("The module's variables take {} bytes of device memory, {} are left.", globals,
+                             holding.free()),
+                 text_bytes);
+  };
+  if (AwaitBudget(holding, globals, [=, this](bool enough) {
+        enough ? LoadModule(slot, text_bytes, number, handle, image, known) : no_room();
+      }))
+    return;
+  if (!holding.Charge(globals)) return no_room();
   auto loaded = std::make_shared<Loaded>();
   Post(
       true,
       [loaded, image, driver = context->driver(), &cu = house_.cu] { Load(cu, driver, *image, *loaded); },
-      [this, loaded, slot, text_bytes, number, handle, known, globals, &holding] {
+      [this, loaded, image, slot, text_bytes, number, handle, known, globals, &holding] {
         CUresult code = loaded->code;
         if (code) {
           holding.Refund(globals);
@@ -150,6 +156,7 @@ void Session::LoadModule(uint32_t slot, uint32_t text_bytes, uint32_t number, ui
         module->handle = loaded->handle;
         module->context = number;
         module->charged = charged;
+        module->image = image;
         module->functions = std::move(loaded->functions);
         const uint32_t count = static_cast<uint32_t>(module->functions.size());
         if (!modules_.Insert(handle, std::move(module))) {
@@ -168,6 +175,7 @@ void Session::UnloadJob(uint32_t number, CUmodule handle, uint64_t charged, Hold
   Post(
       true,
       [handle, driver = contexts_.at(number).context->driver(), &cu = house_.cu] {
+        if (!driver) return;  // it has gone with its context
         CUresult code = cu.cuCtxSetCurrent(driver);
         if (!code) code = cu.cuModuleUnload(handle);
         // A module that the driver keeps goes with its context.
@@ -202,9 +210,47 @@ Outcome Session::wireModuleUnload(const CallFrame&, const wire::wireModuleUnload
       holding.Refund(gone->charged);  // it goes with its context
       return FreeDone();
     }
+    for (CUmodule sliced : gone->sliced) {
+      ++frees_;
+      UnloadJob(gone->context, sliced, 0, holding);
+    }
     UnloadJob(gone->context, gone->handle, gone->charged, holding);
   });
   return CUDA_SUCCESS;
+}
+
+void Session::WantSliced(Context& context, Function& function) {
+  const OwnFunction* own = functions_.Find(function.number);
+  std::unique_ptr<OwnModule>* module = own ? modules_.Find(own->module) : nullptr;
+  if (!module || own->function.get() != &function) return context.SlicingKnown(function, nullptr);
+  auto made = std::make_shared<Result<SlicedFunction>>(SlicedFunction{});
+  const Device& device = house_.devices[context.holding().device];
+  const uint32_t arch = static_cast<uint32_t>(device.compute_major * 10 + device.compute_minor);
+  Post(
+      true,
+      [made, arch, driver = context.driver(), original = (*module)->handle, whole = function.handle,
+       image = (*module)->image, name = function.name,
+       &cu = house_.cu] { *made = MakeSliced(cu, driver, original, whole, *image, arch, name); },
+      [this, made, number = own->context, module_id = own->module, function_id = function.number] {
+        // Any of them may have gone meanwhile.
+        auto at = contexts_.find(number);
+        Context* context = at == contexts_.end() ? nullptr : at->second.context.get();
+        if (!context || at->second.ending || context->fault()) return;  // the driver's module goes with it
+        std::unique_ptr<OwnModule>* module = modules_.Find(module_id);
+        OwnFunction* own = functions_.Find(function_id);
+        if (!module || !own || own->module != module_id) {
+          if (!made->ok()) return;
+          ++frees_;
+          return UnloadJob(number, (**made).module, 0, context->holding());
+        }
+        if (!made->ok()) {
+          Log().info("The kernel {} of {} runs whole: {}", own->function->name, tenant_.name,
+                     made->error().sentence);
+          return context->SlicingKnown(*own->function, nullptr);
+        }
+        (*module)->sliced.push_back((**made).module);
+        context->SlicingKnown(*own->function, std::make_unique<SlicedFunction>(std::move(**made)));
+      });
 }
 
 Outcome Session::wireModuleFunction(const CallFrame&, const wire::wireModuleFunctionArgs& args,
@@ -249,7 +295,9 @@ Outcome Session::wireModuleFunction(const CallFrame&, const wire::wireModuleFunc
   facts->assign(reinterpret_cast<const char*>(&f), sizeof(f));
   facts->append(reinterpret_cast<const char*>(function->parameters.data()),
                 function->parameters.size() * sizeof(FunctionParameter));
-  if (!functions_.Insert(args.function(), {std::move(function), (*module)->context}))
+  function->number = args.function();
+  function->name = Text(name);
+  if (!functions_.Insert(args.function(), {std::move(function), (*module)->context, args.module_id()}))
     return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE);
   (*module)->found.push_back(args.function());
   return CUDA_SUCCESS;
@@ -302,8 +350,12 @@ Outcome Session::cuFuncSetAttribute(const CallFrame&, const wire::cuFuncSetAttri
   Context* context = Live(own->context, &why);
   if (!context) return why;
   if (CUresult code = context->Enter()) return code;
-  return house_.cu.cuFuncSetAttribute(own->function->handle, static_cast<CUfunction_attribute>(args.attrib()),
-                                      args.value());
+  const auto attribute = static_cast<CUfunction_attribute>(args.attrib());
+  if (CUresult code = house_.cu.cuFuncSetAttribute(own->function->handle, attribute, args.value()))
+    return code;
+  if (own->function->sliced)
+    return house_.cu.cuFuncSetAttribute(own->function->sliced->handle, attribute, args.value());
+  return CUDA_SUCCESS;
 }
 
 Outcome Session::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(

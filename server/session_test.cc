@@ -83,6 +83,29 @@ TEST_F(SessionTest, TheLimitIsTheTenantsAcrossItsProcesses) {
   EXPECT_EQ(client_.Alloc(24 * kMiB, &a), CUDA_SUCCESS) << "what a dead process had is back";
 }
 
+TEST_F(SessionTest, AnAllocationWaitsForTheBudgetOfATenantThatWantsItTo) {
+  tenant_.terms.oom_wait_ns = 1'000'000'000;
+  TestClient other(test_, tenant_);
+  ASSERT_EQ(other.Begin(1), CUDA_SUCCESS);
+  uint64_t all = 0, some = 0;
+  ASSERT_EQ(other.Alloc(64 * kMiB, &all), CUDA_SUCCESS);
+  EXPECT_EQ(client_.Alloc(8 * kMiB, &some), kNoAnswer);
+  const uint32_t waiting = client_.last_slot;
+  EXPECT_EQ(client_.Alloc(65 * kMiB, &some), CUDA_ERROR_OUT_OF_MEMORY) << "it can never have so much";
+  other.Free(all);
+  test_.Settle();
+  EXPECT_EQ(client_.Answer(waiting), CUDA_SUCCESS);
+  EXPECT_EQ(holding().used(), 8 * kMiB);
+
+  EXPECT_EQ(client_.Alloc(60 * kMiB, &some), kNoAnswer);
+  test_.clock.Advance(1'000'000'000);
+  test_.Settle();
+  EXPECT_EQ(client_.Answer(client_.last_slot), CUDA_ERROR_OUT_OF_MEMORY);
+
+  EXPECT_EQ(other.Alloc(60 * kMiB, &all), kNoAnswer);
+  EXPECT_TRUE(other.HangUp()) << "and who waits can die";
+}
+
 TEST_F(SessionTest, SmallAllocationsShareAGranuleAndGiveItBack) {
   std::vector<uint64_t> at(100);
   for (uint64_t& each : at) {
@@ -411,6 +434,41 @@ TEST_F(SessionTest, AFaultIsItsContextsAlone) {
   EXPECT_EQ(client_.Sticky(), CUDA_SUCCESS);
   EXPECT_EQ(client_.Begin(2), CUDA_SUCCESS) << "and begins anew";
   EXPECT_EQ(client_.Alloc(100, &a), CUDA_SUCCESS);
+  EXPECT_TRUE(other.HangUp());
+}
+
+TEST_F(SessionTest, AKernelThatRunsTooLongIsEndedAlone) {
+  tenant_.terms.max_kernel_ns = 500'000'000;
+  test_.queue().TermsChanged(tenant_);
+  TestClient other(test_, tenant_);
+  ASSERT_EQ(other.Begin(1), CUDA_SUCCESS);
+  Load();
+  uint64_t address = 0;
+  ASSERT_EQ(client_.Alloc(4 * kMiB, &address), CUDA_SUCCESS);
+  test_.driver.Hold();
+  client_.Launch(kKernel, kLegacyStream);
+  const uint32_t waiting = client_.Ask(Op::cuCtxSynchronize, wire::cuCtxSynchronizeArgs());
+  test_.Settle();
+  test_.driver.Finish(1);  // the event before the kernel: it runs
+  test_.Settle();
+  test_.clock.Advance(400'000'000);
+  test_.queue().Settle();
+  test_.Settle();
+  EXPECT_EQ(client_.Answer(waiting), kNoAnswer);
+  EXPECT_EQ(test_.driver.contexts.size(), 2u);
+  EXPECT_LE(test_.queue().NextLookNs(), test_.clock.NowNs() + 100'000'000);
+  test_.clock.Advance(100'000'000);
+  test_.queue().Settle();
+  test_.Settle();
+  EXPECT_EQ(client_.Answer(waiting), CUDA_ERROR_LAUNCH_TIMEOUT);
+  EXPECT_EQ(client_.Sticky(), CUDA_ERROR_LAUNCH_TIMEOUT);
+  EXPECT_EQ(test_.driver.contexts.size(), 1u) << "what runs is ended with the driver's context";
+  EXPECT_EQ(holding().used(), 4 * kMiB + 512) << "its memory is the program's to free";
+  EXPECT_EQ(holding().counters().kernel_timeouts.value(), 1u);
+  client_.Free(address);
+  EXPECT_EQ(client_.Synchronize(), CUDA_ERROR_LAUNCH_TIMEOUT);
+  test_.driver.Release();
+  EXPECT_EQ(other.Synchronize(), CUDA_SUCCESS);
   EXPECT_TRUE(other.HangUp());
 }
 

@@ -1,5 +1,6 @@
 #include "server/test_driver.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstdio>
 #include <cstring>
@@ -45,8 +46,10 @@ struct TestCalls {
       return fault->second;
     if (D.log.size() < 100000) D.log.push_back(std::move(what));
     ++D.given_;
+    if (D.clock) D.device_ns_ = std::max(D.device_ns_, D.clock->NowNs());
     D.device_ns_ += static_cast<int64_t>(ns);
-    if (!D.hold_) D.done_ = D.given_;
+    D.over_at_.push_back(D.device_ns_);
+    if (!D.hold_) D.DoneTo(D.given_);
     return CUDA_SUCCESS;
   }
 
@@ -274,10 +277,19 @@ struct TestCalls {
   }
 
   // ------------------------------------------------------------------------------------------- work
+  static CUresult SetFunctionAttribute(CUfunction, CUfunction_attribute, int) { return CUDA_SUCCESS; }
+  static CUresult LaunchCooperative(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned bx,
+                                    unsigned by, unsigned bz, unsigned shared, CUstream stream,
+                                    void** parameters) {
+    return Launch(function, x, y, z, bx, by, bz, shared, stream, parameters, nullptr);
+  }
   static CUresult Launch(CUfunction function, unsigned x, unsigned, unsigned, unsigned, unsigned, unsigned,
                          unsigned, CUstream stream, void**, void**) {
     if (x == 0) return CUDA_ERROR_INVALID_VALUE;
-    return Work(stream, fmt::format("launch {} on {}", x, Id(stream)), D.kernel_ns * x);
+    const CUresult code = Work(stream, fmt::format("launch {} on {}", x, Id(stream)), D.kernel_ns * x);
+    LOCK;
+    if (!code) D.grids.push_back(x);
+    return code;
   }
   static CUresult Copy(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
     return Work(stream, fmt::format("copy {}", bytes), bytes);
@@ -343,6 +355,8 @@ TestDriver::TestDriver() {
   table_.cuEventSynchronize = C::EventSync;
   table_.cuEventElapsedTime_v2 = C::Elapsed;
   table_.cuLaunchKernel = C::Launch;
+  table_.cuLaunchCooperativeKernel = C::LaunchCooperative;
+  table_.cuFuncSetAttribute = C::SetFunctionAttribute;
   table_.cuMemcpyAsync = C::Copy;
   table_.cuMemcpyHtoDAsync_v2 = C::HtoD;
   table_.cuMemcpyDtoHAsync_v2 = C::DtoH;
@@ -357,9 +371,19 @@ uint64_t TestDriver::physical_bytes() const {
   return sum;
 }
 
+void TestDriver::DoneTo(uint64_t piece) {
+  done_ = piece;
+  if (clock && piece) clock->AdvanceTo(over_at_[piece - 1]);
+}
+
 void TestDriver::Finish() {
   std::lock_guard lock(lock_);
-  done_ = given_;
+  DoneTo(given_);
+}
+
+void TestDriver::Finish(uint64_t pieces) {
+  std::lock_guard lock(lock_);
+  DoneTo(std::min(given_, done_ + pieces));
 }
 
 void TestDriver::Fault(CUcontext context, CUresult code) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "cuda/driver_table.h"
 
 namespace cuplex::server {
@@ -37,24 +38,31 @@ class TestDriver {
   std::set<uint64_t> streams, events;  // of living contexts
   std::vector<std::string> log;        // "launch F on S", "copy N", ..., in the order they came
 
+  std::vector<uint64_t> grids;  // blocks along x of each launch
+
   uint64_t physical_bytes() const;
 
   // ---------------------------------------------------------------------------------------- the device
   /// While held, nothing that is given to a stream gets done.
   void Hold() { hold_ = true; }
-  /// Everything that was given up to here is done; `ns_each` of device time a piece.
+  /// Everything that was given up to here is done.
   void Finish();
+  /// The next so many pieces are: kernels, copies, records of events.
+  void Finish(uint64_t pieces);
   void Release() {
     Finish();
     hold_ = false;
   }
   /// What a block takes on the device, in ns; blocks of a grid run one after another.
   uint64_t kernel_ns = 1000;
+  /// Moves with the device's time, where it is set: work takes time, and time passes without work.
+  ManualClock* clock = nullptr;
   /// Every query in this context answers the code from here on.
   void Fault(CUcontext context, CUresult code);
 
  private:
   friend struct TestCalls;
+  void DoneTo(uint64_t piece);
   struct Event {
     uint64_t context = 0;
     uint64_t position = 0;  // of the device's work at which it was recorded
@@ -67,6 +75,7 @@ class TestDriver {
   uint64_t next_base_ = uint64_t{1} << 44;
   uint64_t given_ = 0, done_ = 0;  // pieces of work
   int64_t device_ns_ = 0;
+  std::vector<int64_t> over_at_;  // when each piece of work is over
   std::map<uint64_t, Event> event_of_;
   std::map<uint64_t, uint64_t> context_of_;  // stream, module -> context
   std::map<uint64_t, CUresult> fault_of_;

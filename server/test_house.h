@@ -35,7 +35,9 @@ class TestHouse {
       : driver_table(hook ? MakeFaultyDriver(driver.table(), hook) : driver.table()),
         metrics("0", "test", {{"0", "GPU-0", "test device", TestDriver::kMemory}}),
         house(driver_table, clock, std::make_unique<JobsInline>([this] { house.current.Lost(); }),
-              FindDevices(driver.table()).value(), metrics) {}
+              FindDevices(driver.table()).value(), metrics) {
+    driver.clock = &clock;
+  }
 
   Tenant& AddTenant(const std::string& name, uint64_t limit) {
     policies::Tenant terms;
@@ -54,6 +56,7 @@ class TestHouse {
       bool busy = house.jobs->RunDone();
       busy |= queue().Poll();
       busy |= queue().Pump();
+      busy |= house.budget_waits.Look(clock.NowNs());
       if (!busy) queue().Quiet();
       idle = busy ? 0 : idle + 1;
     }
