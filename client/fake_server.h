@@ -119,14 +119,6 @@ class FakeServer final : public UniformCallHandler {
   Outcome cuStreamQuery(const CallFrame&, const wire::cuStreamQueryArgs&, wire::cuStreamQueryReply*) override;
   Outcome cuStreamWaitEvent(const CallFrame&, const wire::cuStreamWaitEventArgs&) override;
   Outcome wireHostFunc(const CallFrame&, const wire::wireHostFuncArgs&) override;
-  Outcome wireGraphNodes(const CallFrame&, const wire::wireGraphNodesArgs&, std::span<const std::byte>) override {
-    return CUDA_SUCCESS;
-  }
-  Outcome wireGraphReady(const CallFrame&, const wire::wireGraphReadyArgs&, wire::wireGraphReadyReply*) override {
-    return CUDA_SUCCESS;
-  }
-  Outcome wireGraphLaunch(const CallFrame&, const wire::wireGraphLaunchArgs&) override { return CUDA_SUCCESS; }
-  Outcome wireGraphDestroy(const CallFrame&, const wire::wireGraphDestroyArgs&) override { return CUDA_SUCCESS; }
   Outcome wireHostFuncDone(const CallFrame&, const wire::wireHostFuncDoneArgs&) override;
   Outcome wireEventCreate(const CallFrame&, const wire::wireEventCreateArgs&) override;
   Outcome cuEventDestroy_v2(const CallFrame&, const wire::cuEventDestroy_v2Args&) override;

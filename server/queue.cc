@@ -113,17 +113,19 @@ bool DeviceQueue::Pump() {
     if (!room) return progress;
     // Alone on the device there is nobody to keep a grant short for, but the tenant's own limit.
     const bool unbound = Alone() && runner.unlimited;
-    const uint32_t given = Give(runner, unbound ? room : std::min(room, grant->ns), contended);
-    progress |= given > 0;
-    const bool more = given && std::any_of(runner.contexts.begin(), runner.contexts.end(),
-                                           [](const Context* context) { return context->queued() > 0; });
+    const Given given = Give(runner, unbound ? room : std::min(room, grant->ns), contended);
+    progress |= given.operations > 0;
+    if (given.wants_turn) continue;
+    const bool more =
+        given.operations && std::any_of(runner.contexts.begin(), runner.contexts.end(),
+                                        [](const Context* context) { return context->queued() > 0; });
     if (!more) scheduler_.Idle(grant->tenant, now);
   }
   next_look_ns_ = std::min(next_look_ns_, scheduler_.NextRelease());
   return progress;
 }
 
-uint32_t DeviceQueue::Give(Runner& runner, uint64_t ns, bool contended) {
+DeviceQueue::Given DeviceQueue::Give(Runner& runner, uint64_t ns, bool contended) {
   if (!runner.open) {
     runner.open = NewTurn(runner);
     open_.push_back(&runner);
@@ -147,10 +149,12 @@ uint32_t DeviceQueue::Give(Runner& runner, uint64_t ns, bool contended) {
     idle = some ? 0 : idle + 1;
   }
   scheduler_.Charge(runner.tenant->id, static_cast<int64_t>(turn.foreseen_ns - before_ns), clock_.NowNs());
+  // What is next goes first in a turn or not at all.
+  const bool wants_turn = turn.spent && given == 0 && turn.operations > 0;
   const uint64_t length = (Alone() ? bounds_.ahead_ns : bounds_.slice_ns) / 2;
   turn.spent |= turn.operations >= bounds_.turn_operations || turn.foreseen_ns >= length;
   if (contended || turn.spent || turn.intervals == 0) Close(runner);
-  return given;
+  return {given, wants_turn};
 }
 
 void DeviceQueue::Close(Runner& runner) {

@@ -140,7 +140,11 @@ class DeviceQueue {
   /// Foreseen time that may be added to what is on the device; 0: not now.
   uint64_t Room(const Runner& runner, uint64_t ahead_ns, int64_t now_ns);
   uint64_t BacklogNs(int64_t now_ns) const;
-  uint32_t Give(Runner& runner, uint64_t ns, bool contended);
+  struct Given {
+    uint32_t operations = 0;
+    bool wants_turn = false;  // what comes next needs a new one
+  };
+  Given Give(Runner& runner, uint64_t ns, bool contended);
   void Close(Runner& runner);
   void Over(Turn* turn);
   void Leaves(Turn* turn);
