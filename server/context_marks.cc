@@ -66,6 +66,7 @@ CUresult Context::Place(Mark* mark, Lane& lane) {
   const int64_t before = clock_.NowNs();
   if (!code) code = cu_.cuEventRecord(mark->event, lane.stream);
   if (code) return code;
+  queue_.Busy(*this);
   mark->state = Mark::State::kPlaced;
   mark->placed_ns = before;
   mark->lane = static_cast<uint8_t>(&lane - lanes_.data());

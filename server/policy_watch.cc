@@ -39,7 +39,9 @@ Status PolicyWatch::WatchFolders() {
     return FailErrno(errno, fmt::format("cannot watch the folder \"{}\"", folder));
   std::error_code error;
   const fs::path real = fs::canonical(path_, error);
-  if (error || FolderOf(real) == real_folder_) return {};
+  if (error) return {};
+  real_name_ = real.filename().string();
+  if (FolderOf(real) == real_folder_) return {};
   // What an old link led to may still tell of changes; they are looked at in vain.
   real_folder_ = FolderOf(real);
   if (inotify_add_watch(inotify_.get(), real_folder_.c_str(), kEvents) < 0)
@@ -59,9 +61,21 @@ uint64_t PolicyWatch::Content() const {
 }
 
 bool PolicyWatch::Changed() {
+  // The folder may be a busy one: only the file's own name counts, and what a volume's links are called.
+  const std::string name = fs::path(path_).filename().string();
+  const std::string real = real_name_;
+  bool about_it = false;
   alignas(inotify_event) char events[4096];
-  while (read(inotify_.get(), events, sizeof(events)) > 0) {
+  for (ssize_t got; (got = read(inotify_.get(), events, sizeof(events))) > 0;) {
+    for (char* at = events; at < events + got;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(at);
+      const std::string_view changed = event->len ? std::string_view(event->name) : std::string_view();
+      about_it |=
+          changed == name || changed == real || changed.starts_with("..") || event->mask & IN_Q_OVERFLOW;
+      at += sizeof(inotify_event) + event->len;
+    }
   }
+  if (!about_it) return false;
   (void)WatchFolders();  // a folder that is gone cannot tell of anything
   const uint64_t content = Content();
   if (!content || content == content_) return false;

@@ -29,7 +29,7 @@ class PolicyWatch {
   uint64_t Content() const;
 
   std::string path_;
-  std::string real_folder_;  // where the link leads
+  std::string real_folder_, real_name_;  // where the link leads
   UniqueFd inotify_;
   uint64_t content_ = 0;  // a hash, 0 where there is none
 };

@@ -142,10 +142,6 @@ DeviceQueue::Given DeviceQueue::Give(Runner& runner, uint64_t ns, bool contended
     const uint32_t some = context.Dispatch(&turn, allowed);
     turn.operations += some;
     given += some;
-    if (some && !context.listed) {
-      context.listed = true;
-      busy_.push_back(&context);
-    }
     idle = some ? 0 : idle + 1;
   }
   scheduler_.Charge(runner.tenant->id, static_cast<int64_t>(turn.foreseen_ns - before_ns), clock_.NowNs());
@@ -201,6 +197,12 @@ void DeviceQueue::Over(Turn* turn) {
   --runner.turns;
   std::erase(running_, turn);
   spare_.push_back(turn);
+}
+
+void DeviceQueue::Busy(Context& context) {
+  if (context.listed) return;
+  context.listed = true;
+  busy_.push_back(&context);
 }
 
 void DeviceQueue::Began(Turn* turn) { ++turn->intervals; }

@@ -130,6 +130,8 @@ class DeviceQueue {
   uint64_t wave_blocks() const { return bounds_.wave_blocks; }
   CUresult Enter(CUcontext context) { return current_.Enter(context); }
   void Leave(CUcontext context) { current_.Leave(context); }
+  /// It has work in the driver, and is looked at until it has none.
+  void Busy(Context& context);
   void Began(Turn* turn);
   void Foreseen(Turn* turn, uint64_t ns);
   void Ended(Turn* turn, uint64_t foreseen_ns, int64_t begin_ns, int64_t end_ns);
