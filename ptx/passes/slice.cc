@@ -59,24 +59,45 @@ Instruction Make(Opcode opcode, std::vector<Mod> mods, std::vector<Operand> oper
   return made;
 }
 
+/// The name, or one with a number behind it, that nothing in `module` has at file scope or begins with.
+std::string StemFor(const Module& module, std::string_view name) {
+  std::string stem(name);
+  const auto in = [&](const auto& things) {
+    return std::any_of(things.begin(), things.end(),
+                       [&](const auto& thing) { return thing.name.starts_with(stem); });
+  };
+  for (unsigned n = 0; in(module.functions) || in(module.variables); ++n)
+    stem = fmt::format("{}{}x", name, n);
+  return stem;
+}
+
 /// One function of the sliced module while it is rewritten.
 class Body {
  public:
-  Body(Module& module, Function& function) : module_(module), function_(function) {}
+  /// `stem`: how the names of new registers begin, from StemFor().
+  Body(Function& function, std::string_view stem) : function_(function), stem_(stem) {}
 
   /// Puts an instruction at the end of what goes before the body.
   void Begin(Instruction instruction) {
     prologue_.push_back({StatementKind::kInstruction, Add(std::move(instruction))});
   }
   uint32_t Register(Type type) {
-    if (type == type_ &&
-        function_.registers.back().first + function_.registers.back().count == function_.register_count) {
+    if (type == type_) {
       ++function_.registers.back().count;
       return function_.register_count++;
     }
     type_ = type;
+    function_.statements.insert(
+        function_.statements.begin(),
+        {StatementKind::kRegisters, static_cast<uint32_t>(function_.registers.size())});
     ++declarations_;
-    return module_.AddRegisters(function_, type, 1);
+    return AddRange(type, true);
+  }
+  /// A parameter more, in a register.
+  uint32_t Parameter(Type type) {
+    const uint32_t id = AddRange(type, false);
+    function_.parameters.push_back({true, id});
+    return id;
   }
   uint32_t Add(Instruction instruction) {
     function_.instructions.push_back(std::move(instruction));
@@ -88,9 +109,27 @@ class Body {
   }
 
  private:
-  Module& module_;
+  uint32_t AddRange(Type type, bool parametrised) {
+    RegisterRange range;
+    const auto in = [&](const auto& things) {
+      return std::any_of(things.begin(), things.end(),
+                         [&](const auto& thing) { return thing.name.starts_with(range.name); });
+    };
+    do {
+      range.name = fmt::format("{}{}_", stem_, number_++);
+    } while (in(function_.registers) || in(function_.variables) || in(function_.labels) ||
+             in(function_.prototypes) || in(function_.tables));
+    range.parametrised = parametrised;
+    range.type = type;
+    range.first = function_.register_count++;
+    function_.registers.push_back(range);
+    return range.first;
+  }
+
   Function& function_;
-  Type type_ = Type::kNone;  // of the last range of registers, which is ours
+  std::string_view stem_;
+  unsigned number_ = 0;      // of the next range
+  Type type_ = Type::kNone;  // of the last range of registers, where it is one of Register()'s
   size_t declarations_ = 0;
   std::vector<Statement> prologue_;
 };
@@ -99,6 +138,8 @@ class Slicer {
  public:
   explicit Slicer(const Module& module)
       : in_(module),
+        stem_(StemFor(module, "%cx")),
+        parameter_(StemFor(module, kParameter)),
         uses_(module),
         function_at_(module.functions.size(), kNoIndex),
         variable_at_(module.variables.size(), kNoIndex) {
@@ -226,13 +267,14 @@ class Slicer {
   void Rewrite(uint32_t from) {
     Function& function = out_.functions[function_at_[from]];
     const Uses& uses = uses_.Of(from);
-    Body body(out_, function);
+    Body body(function, stem_);
     const size_t statements = function.statements.size();
     Registers registers;
     if (function.entry) {
       registers = Receive(function, uses, body);
     } else {
-      for (Value value : uses.values) registers[value] = Parametrise(function, value);
+      for (Value value : uses.values)
+        registers[value] = body.Parameter(value < kAddressOf ? Type::kB32 : Type::kB64);
     }
     if (!function.has_body) return;
     const std::vector<Statement> before(function.statements.end() - static_cast<ptrdiff_t>(statements),
@@ -251,26 +293,15 @@ class Slicer {
     body.End();
   }
 
-  /// A parameter more, in a register, at the end of a .func.
-  uint32_t Parametrise(Function& function, Value value) {
-    const uint32_t id = out_.AddRegisters(function, value < kAddressOf ? Type::kB32 : Type::kB64, 1);
-    function.statements.erase(function.statements.begin());
-    RegisterRange& range = function.registers.back();
-    range.parametrised = false;
-    function.parameters.push_back({true, id});
-    return id;
-  }
-
   /// The kernel's new parameter, and the instructions that make the values of it.
   Registers Receive(Function& kernel, const Uses& uses, Body& body) {
-    std::string name(kParameter);
+    std::string name = parameter_;
     const auto taken = [&](const auto& things) {
       return std::any_of(things.begin(), things.end(), [&](const auto& thing) { return thing.name == name; });
     };
     for (unsigned n = 0; taken(kernel.variables) || taken(kernel.registers) || taken(kernel.labels) ||
-                         taken(kernel.prototypes) || taken(kernel.tables) || taken(out_.variables) ||
-                         taken(out_.functions);) {
-      name = fmt::format("{}{}", kParameter, ++n);
+                         taken(kernel.prototypes) || taken(kernel.tables);) {
+      name = fmt::format("{}_{}", parameter_, ++n);
     }
     Variable parameter;
     parameter.name = name;
@@ -425,6 +456,7 @@ class Slicer {
 
   const Module& in_;
   Module out_;
+  const std::string stem_, parameter_;  // what new names begin with
   UsesOfFunctions uses_;
   std::vector<uint32_t> gathered_;                   // functions of in_, in the order of out_
   std::vector<uint32_t> variables_;                  // variables of in_ that out_ has

@@ -120,12 +120,6 @@ void UsesOfFunctions::Scan(uint32_t index) {
                                                             Text(variable.space), variable.name)));
     }
   }
-  for (const Table& table : function.tables) {
-    if (table.calls) {
-      Obstruct(row.uses, InLine(function.place,
-                                fmt::format("begins a function that has the call targets `{}`", table.name)));
-    }
-  }
   for (const Instruction& instruction : function.instructions) {
     if (!row.uses.obstacle.empty()) break;
     const Operand* callee = nullptr;
@@ -139,6 +133,12 @@ void UsesOfFunctions::Scan(uint32_t index) {
     }
     for (const Operand& operand : instruction.operands)
       ScanOperand(function, instruction, operand, &operand == callee, row);
+  }
+  for (const Table& table : function.tables) {
+    if (table.calls) {
+      Obstruct(row.uses, InLine(function.place,
+                                fmt::format("begins a function that has the call targets `{}`", table.name)));
+    }
   }
   std::sort(row.callees.begin(), row.callees.end());
   row.callees.erase(std::unique(row.callees.begin(), row.callees.end()), row.callees.end());
