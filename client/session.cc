@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "client/graph/capture.h"
 #include "protocol/session_generated.h"
 #include "protocol/session_socket.h"
 
@@ -151,6 +152,9 @@ Result<UniqueFd> Session::TakeHostMemory(uint64_t address) {
 }
 
 void Session::ForgetContext(uint32_t number) {
+  streams.ForEach([&](Handle h, Stream& stream) {
+    if (stream.context == number) LeaveCapture(*this, h);
+  });
   streams.Forget(number);
   events.Forget(number);
   libraries.Forget(number);
@@ -161,7 +165,6 @@ void Session::ForgetContext(uint32_t number) {
   textures.Forget(number);
   references.Forget(number);
   shadows.ForgetContext(number);
-  graphs.ForgetContext(number);
   host_functions.Forget(number);
 }
 

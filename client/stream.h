@@ -23,6 +23,10 @@ class StreamTable {
   CUresult Create(Session& session, uint32_t context, unsigned flags, int priority, Handle* out);
   CUresult Destroy(Session& session, Handle stream);
   Stream* Find(Handle stream) { return table_.Find(stream); }
+  template <typename F>
+  void ForEach(F f) {
+    table_.ForEach(f);
+  }
   /// Drops the streams of an ended context.
   void Forget(uint32_t context);
 

@@ -1,7 +1,5 @@
 #include "client/graph/capture.h"
 
-#include <algorithm>
-#include <unordered_set>
 #include <utility>
 
 #include "client/copy.h"
@@ -11,33 +9,35 @@
 namespace cuplex::client {
 namespace {
 
+using graph::Capture;
+
+uint64_t ThreadId() { return reinterpret_cast<uint64_t>(&ThisThread()); }
+
+/// CUDA_ERROR_STREAM_CAPTURE_IMPLICIT where the legacy stream of a context would wait for streams that do not
+/// run.
+CUresult RefuseLegacy(Session& session, Graphs& graphs, uint32_t context) {
+  std::vector<graph::StreamId> blocking;
+  for (Handle captured : graphs.captured_streams) {
+    const Stream* found = session.streams.Find(captured);
+    if (found && found->context == context && !(found->flags & CU_STREAM_NON_BLOCKING))
+      blocking.push_back(captured);
+  }
+  return graphs.captures.RefuseLegacy(blocking);
+}
+
 /// The capture that a stream is in; nullptr where it is in none. `out` is set where the call is at its end
 /// already.
 Capture* CaptureOf(const Caller& caller, Graphs& graphs, CUstream stream, Handle* handle, CUresult* out) {
   *out = ResolveStream(caller, stream, handle);
   if (*out) return nullptr;
-  auto at = graphs.captured_streams.find(*handle);
-  if (at != graphs.captured_streams.end()) {
-    if (at->second->invalid) *out = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    return at->second;
-  }
-  if (*handle != kLegacyStream) return nullptr;
-  // The legacy stream would wait for streams that are not running.
-  for (auto& [captured, capture] : graphs.captured_streams) {
-    const Stream* found = caller.session->streams.Find(captured);
-    if (capture->context != caller.number || !found || (found->flags & CU_STREAM_NON_BLOCKING)) continue;
-    capture->invalid = true;
-    *out = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-  }
-  return nullptr;
+  Capture* capture = graphs.captures.Of(*handle);
+  if (capture && capture->invalid) *out = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (*handle == kLegacyStream) *out = RefuseLegacy(*caller.session, graphs, caller.number);
+  return capture;
 }
 
-GraphNode* Append(Graphs& graphs, Capture& capture, Handle stream, Work work) {
-  std::vector<GraphNode*>& tips = capture.tips[stream];
-  GraphNode* node = capture.graph->Add(std::move(work), tips);
-  graphs.Learn(*node);
-  tips = {node};
-  return node;
+void Append(Graphs& graphs, Capture& capture, Handle stream, Work work) {
+  graphs.Learn(*graphs.captures.Append(capture, stream, std::move(work)));
 }
 
 /// What all that capture work have in common: `add(graphs, capture, handle)` where there is something to add
@@ -54,36 +54,7 @@ bool InCapture(const Caller& caller, CUstream stream, CUresult* out, Add add) {
   return true;
 }
 
-void Join(std::vector<GraphNode*>& tips, const std::vector<GraphNode*>& more) {
-  for (GraphNode* node : more)
-    if (std::find(tips.begin(), tips.end(), node) == tips.end()) tips.push_back(node);
-}
-
-/// Whether all that the other streams have done comes before where the first one is.
-bool Joined(const Capture& capture) {
-  std::unordered_set<const GraphNode*> before;
-  std::vector<const GraphNode*> left;
-  for (const GraphNode* tip : capture.tips.at(capture.origin)) left.push_back(tip);
-  while (!left.empty()) {
-    const GraphNode* node = left.back();
-    left.pop_back();
-    if (!before.insert(node).second) continue;
-    left.insert(left.end(), node->dependencies.begin(), node->dependencies.end());
-  }
-  for (const auto& [stream, tips] : capture.tips)
-    for (const GraphNode* tip : tips)
-      if (!before.contains(tip)) return false;
-  return true;
-}
-
 }  // namespace
-
-void EndCapture(Graphs& graphs, Capture& capture) {
-  std::erase_if(graphs.captured_streams, [&](const auto& each) { return each.second == &capture; });
-  std::erase_if(graphs.captured_events, [&](const auto& each) { return each.second.capture == &capture; });
-  std::erase_if(graphs.captures, [&](const auto& each) { return each.get() == &capture; });
-  graphs.CountCaptures();
-}
 
 bool CaptureWork(const Caller& caller, CUstream stream, Work work, CUresult* out) {
   return InCapture(caller, stream, out, [&](Graphs& graphs, Capture& capture, Handle handle) {
@@ -143,13 +114,13 @@ bool CaptureRecord(const Caller& caller, CUstream stream, CUevent event, unsigne
     if (flags & CU_EVENT_RECORD_EXTERNAL) {
       Append(graphs, capture, handle, RecordWork{event});
     } else {
-      graphs.captured_events[recorded] = {&capture, capture.tips[handle]};
+      graphs.captures.Record(capture, handle, recorded);
     }
     return CUDA_SUCCESS;
   });
   if (captured) return true;
   std::lock_guard lock(caller.session->graphs.mutex);
-  caller.session->graphs.captured_events.erase(recorded);
+  caller.session->graphs.captures.Forget(recorded);
   return false;
 }
 
@@ -159,32 +130,13 @@ bool CaptureWait(const Caller& caller, CUstream stream, CUevent event, unsigned 
   Handle handle = 0;
   Capture* capture = CaptureOf(caller, graphs, stream, &handle, out);
   if (*out) return true;
-  auto at = graphs.captured_events.find(reinterpret_cast<Handle>(event));
   if (flags & CU_EVENT_WAIT_EXTERNAL) {
-    if (!capture) return false;
-    Append(graphs, *capture, handle, WaitWork{event});
-    return true;
+    if (capture) Append(graphs, *capture, handle, WaitWork{event});
+    return capture != nullptr;
   }
-  if (at == graphs.captured_events.end()) {
-    if (!capture) return false;
-    capture->invalid = true;
-    *out = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-    return true;
-  }
-  Capture& other = *at->second.capture;
-  if (other.invalid) {
-    *out = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  } else if (capture && capture != &other) {
-    capture->invalid = other.invalid = true;
-    *out = CUDA_ERROR_STREAM_CAPTURE_MERGE;
-  } else if (handle == kLegacyStream) {
-    other.invalid = true;
-    *out = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-  } else {
-    graphs.captured_streams[handle] = &other;
-    Join(other.tips[handle], at->second.nodes);
-  }
-  return true;
+  bool taken = false;
+  *out = graphs.captures.Wait(handle, reinterpret_cast<Handle>(event), handle == kLegacyStream, &taken);
+  return taken;
 }
 
 CUresult AddAllocNode(const Caller& caller, Graphs& graphs, Graph& graph,
@@ -198,11 +150,18 @@ CUresult AddAllocNode(const Caller& caller, Graphs& graphs, Graph& graph,
   if (params->accessDescCount && !params->accessDescs) return CUDA_ERROR_INVALID_VALUE;
   CUdeviceptr address;
   if (CUresult r = AllocateDevice(caller, params->bytesize, Allocation::kGraph, &address)) return r;
-  auto memory = std::make_shared<GraphMemory>();
+  auto memory = std::make_shared<graph::Memory>();
   memory->address = address;
   memory->bytes = params->bytesize;
-  memory->context = caller.number;
   memory->device = caller.context->device;
+  memory->release = [held = memory.get(), context = caller.number] {
+    Session* session = Attached();
+    if (!session) return;
+    session->graphs.Held(*held, false);
+    // Where its context has ended it is gone already.
+    if (!session->gone() && session->allocations.Take(held->address, {Allocation::kGraph}))
+      (void)session->submission().Post(Op::cuMemFree_v2, context, wire::cuMemFree_v2Args(held->address));
+  };
   graphs.Learn(memory);
   params->dptr = address;
   AllocWork work;
@@ -251,62 +210,36 @@ CUresult RefuseCaptured(const Caller& caller, CUstream stream) {
 CUresult RefuseCapturedHandle(const Caller& caller, Handle handle) {
   Graphs& graphs = caller.session->graphs;
   std::lock_guard lock(graphs.mutex);
-  CUresult out;
-  Capture* capture = CaptureOf(caller, graphs, reinterpret_cast<CUstream>(handle), &handle, &out);
-  if (!capture || out) return out;
-  capture->invalid = true;
-  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (handle == kLegacyStream) return RefuseLegacy(*caller.session, graphs, caller.number);
+  return graphs.captures.Refuse(handle);
 }
 
 CUresult RefuseCapturedEvent(const Caller& caller, Handle event) {
   Graphs& graphs = caller.session->graphs;
   std::lock_guard lock(graphs.mutex);
-  auto at = graphs.captured_events.find(event);
-  if (at == graphs.captured_events.end()) return CUDA_SUCCESS;
-  at->second.capture->invalid = true;
-  return CUDA_ERROR_CAPTURED_EVENT;
+  return graphs.captures.RefuseEvent(event);
 }
 
 CUresult RefuseCapturedContext(const Caller& caller) {
   Graphs& graphs = caller.session->graphs;
   std::lock_guard lock(graphs.mutex);
-  CUresult out = CUDA_SUCCESS;
-  for (auto& capture : graphs.captures) {
-    if (capture->context != caller.number) continue;
-    capture->invalid = true;
-    out = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
-  return out;
+  return graphs.captures.RefuseContext(caller.number);
 }
 
 CUresult RefuseUnsafe(Session& session) {
   Graphs& graphs = session.graphs;
-  const CUstreamCaptureMode mine = ThisThread().capture_mode;
-  if (!graphs.capturing() || mine == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+  if (!graphs.capturing()) return CUDA_SUCCESS;
   std::lock_guard lock(graphs.mutex);
-  CUresult out = CUDA_SUCCESS;
-  for (auto& capture : graphs.captures) {
-    if (capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED) continue;
-    const bool own = capture->thread == std::this_thread::get_id();
-    const bool all = mine == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
-    if (!own && !all) continue;
-    capture->invalid = true;
-    out = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
-  return out;
+  return graphs.captures.RefuseUnsafe(ThreadId(), ThisThread().capture_mode);
 }
 
 void LeaveCapture(Session& session, Handle stream) {
   Graphs& graphs = session.graphs;
   if (!graphs.capturing()) return;
   std::lock_guard lock(graphs.mutex);
-  auto at = graphs.captured_streams.find(stream);
-  if (at == graphs.captured_streams.end()) return;
-  Capture& capture = *at->second;
-  capture.invalid = true;
-  capture.tips.erase(stream);
-  graphs.captured_streams.erase(at);
-  if (capture.origin == stream) EndCapture(graphs, capture);  // nobody can end it any more
+  Capture* capture = graphs.captures.Of(stream);
+  if (capture && capture->origin == stream && capture->own) graphs.Forget(*capture->own);  // it ends with it
+  graphs.captures.Leave(stream);
 }
 
 namespace {
@@ -320,8 +253,6 @@ CUresult Begin(CUstream hStream, CUstreamCaptureMode mode, CUgraph given, const 
   Handle handle;
   if (CUresult r = ResolveStream(in, hStream, &handle)) return r;
   if (handle == kLegacyStream) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  if (in.graphs->captured_streams.contains(handle)) return CUDA_ERROR_ILLEGAL_STATE;
-  auto capture = std::make_unique<Capture>();
   Graph* graph = nullptr;
   std::vector<GraphNode*> tips;
   if (given) {
@@ -332,21 +263,12 @@ CUresult Begin(CUstream hStream, CUstreamCaptureMode mode, CUgraph given, const 
       if (!node || node->graph != graph) return CUDA_ERROR_INVALID_VALUE;
       tips.push_back(node);
     }
-  } else {
-    graph = new Graph;
-    in.graphs->Learn(*graph);
   }
-  capture->id = ++in.graphs->last_capture;
-  capture->mode = mode;
-  capture->thread = std::this_thread::get_id();
-  capture->context = in.number;
-  capture->origin = handle;
-  capture->graph = graph;
-  capture->given = given != nullptr;
-  capture->tips[handle] = std::move(tips);
-  in.graphs->captured_streams[handle] = capture.get();
-  in.graphs->captures.push_back(std::move(capture));
-  in.graphs->CountCaptures();
+  Capture* capture;
+  if (CUresult r =
+          in.graphs->captures.Begin(handle, mode, ThreadId(), in.number, graph, std::move(tips), &capture))
+    return r;
+  if (capture->own) in.graphs->Learn(*capture->own);
   return CUDA_SUCCESS;
 }
 
@@ -361,6 +283,7 @@ bool HasData(const CUgraphEdgeData* edges, size_t count) {
 
 using namespace cuplex::client;
 using cuplex::Handle;
+using cuplex::graph::Capture;
 
 extern "C" {
 
@@ -386,31 +309,14 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph* out) {
   *out = nullptr;
   Handle handle;
   if (CUresult r = ResolveStream(in, hStream, &handle)) return r;
-  auto at = in.graphs->captured_streams.find(handle);
-  if (at == in.graphs->captured_streams.end()) return CUDA_ERROR_ILLEGAL_STATE;
-  Capture& capture = *at->second;
-  if (capture.origin != handle) {
-    capture.invalid = true;
-    return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-  }
-  if (capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture.thread != std::this_thread::get_id()) {
-    capture.invalid = true;
-    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-  }
-  CUresult result = CUDA_SUCCESS;
-  if (capture.invalid) {
-    result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  } else if (!Joined(capture)) {
-    result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-  }
-  Graph* graph = capture.graph;
-  const bool given = capture.given;
-  EndCapture(*in.graphs, capture);
+  Graph* graph = nullptr;
+  std::unique_ptr<Graph> own;
+  const CUresult result = in.graphs->captures.End(handle, ThreadId(), &graph, &own);
   if (!result) {
     *out = graph->handle();
-  } else if (!given) {
-    in.graphs->Forget(*graph);
-    delete graph;
+    (void)own.release();  // the program's from here on
+  } else if (own) {
+    in.graphs->Forget(*own);
   }
   return result;
 }
@@ -430,22 +336,13 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* stat
     Caller caller;
     if (CUresult r = EnterContext(&caller)) return r;
     if (CUresult r = ResolveStream(caller, hStream, &handle)) return r;
-    if (handle == cuplex::kLegacyStream) {
-      CUstreamCaptureStatus answer = CU_STREAM_CAPTURE_STATUS_NONE;
-      for (auto& [captured, capture] : in.graphs->captured_streams)
-        if (capture->context == caller.number && in.session->streams.Find(captured) &&
-            !(in.session->streams.Find(captured)->flags & CU_STREAM_NON_BLOCKING)) {
-          capture->invalid = true;
-          return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-        }
-      *status = answer;
-      return CUDA_SUCCESS;
-    }
+    if (handle == cuplex::kLegacyStream)
+      if (CUresult r = RefuseLegacy(*in.session, *in.graphs, caller.number)) return r;
   }
   *status = CU_STREAM_CAPTURE_STATUS_NONE;
-  auto at = in.graphs->captured_streams.find(handle);
-  if (at == in.graphs->captured_streams.end()) return CUDA_SUCCESS;
-  Capture& capture = *at->second;
+  Capture* captured = in.graphs->captures.Of(handle);
+  if (!captured) return CUDA_SUCCESS;
+  Capture& capture = *captured;
   *status = capture.invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
   if (capture.invalid) return CUDA_SUCCESS;
   if (id) *id = capture.id;
@@ -478,19 +375,13 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode* dep
   if (CUresult r = in.Enter()) return r;
   Handle handle;
   if (CUresult r = ResolveStream(in, hStream, &handle)) return r;
-  auto at = in.graphs->captured_streams.find(handle);
-  if (at == in.graphs->captured_streams.end()) return CUDA_ERROR_ILLEGAL_STATE;
-  Capture& capture = *at->second;
-  if (capture.invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   std::vector<GraphNode*> nodes;
   for (size_t i = 0; i < count; ++i) {
     GraphNode* node = in.graphs->Find(dependencies[i]);
-    if (!node || node->graph != capture.graph) return CUDA_ERROR_INVALID_VALUE;
+    if (!node) return CUDA_ERROR_INVALID_VALUE;
     nodes.push_back(node);
   }
-  if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) capture.tips[handle].clear();
-  Join(capture.tips[handle], nodes);
-  return CUDA_SUCCESS;
+  return in.graphs->captures.SetDependencies(handle, nodes, flags);
 }
 
 CUresult cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode* dependencies, size_t count,

@@ -6,29 +6,12 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <thread>
 #include <vector>
 
 #include "client/graph/graphs.h"
 #include "client/process.h"
 
 namespace cuplex::client {
-
-struct Capture {
-  uint64_t id = 0;
-  CUstreamCaptureMode mode{};
-  std::thread::id thread;  // that began it
-  uint32_t context = 0;
-  Handle origin = 0;
-  Graph* graph = nullptr;
-  bool given = false;                              // the graph was the program's already
-  bool invalid = false;                            // something forbidden was called
-  std::map<Handle, std::vector<GraphNode*>> tips;  // by stream: what its next node comes after
-  std::vector<CUgraphNode> shown;                  // what a query has answered
-  std::vector<CUgraphEdgeData> shown_edges;
-};
 
 inline bool Capturing(const Caller& caller) { return caller.session->graphs.capturing(); }
 
@@ -55,9 +38,6 @@ CUresult RefuseCapturedContext(const Caller& caller);
 CUresult RefuseUnsafe(Session& session);
 /// A stream is destroyed.
 void LeaveCapture(Session& session, Handle stream);
-
-/// Under the lock: forgets it, but not its graph.
-void EndCapture(Graphs& graphs, Capture& capture);
 
 /// Adds a node for memory that is allocated at once; under the lock.
 CUresult AddAllocNode(const Caller& caller, Graphs& graphs, Graph& graph,

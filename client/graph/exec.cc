@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
-#include <set>
 #include <utility>
 
 #include "base/log.h"
@@ -35,11 +33,10 @@ CUresult EncodeKernel(const Caller& caller, const KernelWork& work, Encoded* out
   if (CUresult r = ResolveFunction(caller, work.function, &function, &handle)) return r;
   const uint32_t bytes = function->facts.parameter_bytes;
   if (bytes != work.parameters.size()) return CUDA_ERROR_INVALID_VALUE;
-  auto cooperative = work.attributes.find(CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
-  const bool together = cooperative != work.attributes.end() && cooperative->second.cooperative;
-  const LaunchShape& s = work.shape;
-  const wire::wireLaunchArgs args(handle, 0, s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1],
-                                  s.block[2], s.shared_bytes, together ? kCooperative : 0, bytes);
+  const auto& [gx, gy, gz] = work.grid;
+  const auto& [bx, by, bz] = work.block;
+  const wire::wireLaunchArgs args(handle, 0, gx, gy, gz, bx, by, bz, work.shared_bytes,
+                                  work.cooperative() ? kCooperative : 0, bytes);
   out->frames.push_back(FrameOf(Op::wireLaunch, args, bytes, [&](std::byte* to) {
     std::copy(work.parameters.begin(), work.parameters.end(), to);
   }));
@@ -138,7 +135,7 @@ CUresult SendSteps(Session& session, const GraphExec& exec, Which which) {
 /// The program's own node, which may be one of a child graph.
 GraphNode* OriginalOf(const Graph& graph, const GraphNode& copy) {
   GraphNode* found = nullptr;
-  const_cast<Graph&>(graph).ForEachNode([&](GraphNode& node) {
+  graph.ForEachNode([&](GraphNode& node) {
     if (node.id == copy.origin) found = &node;
   });
   return found;
@@ -258,41 +255,6 @@ void Make(Session& session, GraphExec& exec, Change change) {
   step.node->work = std::move(change.work);
 }
 
-struct Difference {
-  CUgraphExecUpdateResult result;
-  GraphNode* node;
-  GraphNode* from = nullptr;
-};
-
-/// Pairs the nodes of two graphs in the order in which they were made. nullopt where they are of one shape.
-std::optional<Difference> Pair(Graph& a, Graph& b, std::vector<std::pair<GraphNode*, GraphNode*>>* pairs) {
-  std::unordered_map<const GraphNode*, size_t> in_a, in_b;
-  for (size_t i = 0; i < a.nodes.size(); ++i) in_a[a.nodes[i].get()] = i;
-  for (size_t i = 0; i < b.nodes.size(); ++i) in_b[b.nodes[i].get()] = i;
-  for (size_t i = 0; i < b.nodes.size(); ++i) {
-    GraphNode* node = b.nodes[i].get();
-    if (i >= a.nodes.size()) return Difference{CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node};
-    GraphNode* was = a.nodes[i].get();
-    if (node->work.index() != was->work.index())
-      return Difference{CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, node};
-    std::set<size_t> before;
-    for (GraphNode* from : was->dependencies) before.insert(in_a[from]);
-    for (GraphNode* from : node->dependencies)
-      if (!before.erase(in_b[from]))
-        return Difference{CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node, from};
-    if (!before.empty()) return Difference{CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node};
-    if (auto* child = std::get_if<ChildWork>(&node->work)) {
-      if (auto different = Pair(*std::get<ChildWork>(was->work).graph, *child->graph, pairs))
-        return different;
-    } else {
-      pairs->emplace_back(was, node);
-    }
-  }
-  if (a.nodes.size() > b.nodes.size())
-    return Difference{CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr};
-  return std::nullopt;
-}
-
 }  // namespace
 
 CUresult ChangeStep(const Caller& caller, GraphExec& exec, GraphExec::Step& step, Work work) {
@@ -302,14 +264,14 @@ CUresult ChangeStep(const Caller& caller, GraphExec& exec, GraphExec::Step& step
   return CUDA_SUCCESS;
 }
 
-CUresult UpdateExec(const Caller& caller, GraphExec& exec, Graph& part, Graph& graph,
+CUresult UpdateExec(const Caller& caller, GraphExec& exec, const Graph& part, const Graph& now,
                     CUgraphExecUpdateResultInfo* info) {
   auto fail = [&](CUgraphExecUpdateResult result, GraphNode* node, GraphNode* from) {
     *info = {result, node ? node->handle() : nullptr, from ? from->handle() : nullptr};
     return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   };
   std::vector<std::pair<GraphNode*, GraphNode*>> pairs;
-  if (auto different = Pair(part, graph, &pairs))
+  if (auto different = graph::Compare(part, now, &pairs))
     return fail(different->result, different->node, different->from);
   std::vector<Change> changes(pairs.size());
   for (size_t i = 0; i < pairs.size(); ++i) {

@@ -12,7 +12,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "client/graph/graph.h"
 #include "client/graph/graphs.h"
 
 namespace cuplex::client {
@@ -61,7 +60,7 @@ CUresult LaunchGraph(const Caller& caller, Graphs& graphs, GraphExec& exec, Hand
 CUresult ChangeStep(const Caller& caller, GraphExec& exec, GraphExec::Step& step, Work work);
 /// Gives all nodes of a part of `exec.source` the work of a graph of the same shape, or leaves all as they
 /// are and says which node does not go.
-CUresult UpdateExec(const Caller& caller, GraphExec& exec, Graph& part, Graph& graph,
+CUresult UpdateExec(const Caller& caller, GraphExec& exec, const Graph& part, const Graph& now,
                     CUgraphExecUpdateResultInfo* info);
 void EnableStep(GraphExec& exec, GraphExec::Step& step, bool enabled);
 /// Launches that are on their way still end. Returns what is to be let go without the lock.

@@ -19,8 +19,7 @@ CUresult Instantiate(CUgraphExec* out, CUgraph hGraph, unsigned long long flags,
   if (CUresult r = in.Enter()) return r;
   Graph* graph = in.graphs->Find(hGraph);
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
-  for (auto& capture : in.graphs->captures)
-    if (capture->graph == graph) return CUDA_ERROR_ILLEGAL_STATE;
+  if (in.graphs->captures.Into(graph)) return CUDA_ERROR_ILLEGAL_STATE;
   GraphExec* exec = nullptr;
   GraphNode* wrong = nullptr;
   if (CUresult r = InstantiateGraph(in, *in.graphs, *graph, flags, &exec, &wrong)) {

@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include <fmt/format.h>
-
 #include "client/exports.h"
 #include "client/graph/capture.h"
 #include "client/graph/locked.h"
@@ -41,77 +39,31 @@ CUresult CheckEdges(const CUgraphEdgeData* edges, size_t count) {
   return CUDA_SUCCESS;
 }
 
-/// Calls `change(from, to)` for each pair, after all have been checked by `good`.
-template <typename Good, typename Change>
+/// Calls `change(graph, from, to)` for each pair, and `back` for those that went where one does not.
+template <typename Change, typename Back>
 CUresult ForPairs(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* edges,
-                  size_t count, Good good, Change change) {
+                  size_t count, Change change, Back back) {
   Locked in;
   if (CUresult r = in.Enter()) return r;
   Graph* found = in.graphs->Find(graph);
   if (!found || (count && (!from || !to))) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult r = CheckEdges(edges, count)) return r;
-  std::vector<std::pair<GraphNode*, GraphNode*>> pairs;
+  std::vector<std::pair<GraphNode*, GraphNode*>> done;
   for (size_t i = 0; i < count; ++i) {
     GraphNode* a = in.graphs->Find(from[i]);
     GraphNode* b = in.graphs->Find(to[i]);
-    if (!a || !b || a == b || a->graph != found || b->graph != found || !good(a, b))
-      return CUDA_ERROR_INVALID_VALUE;
-    pairs.emplace_back(a, b);
+    CUresult r = a && b ? change(*found, a, b) : CUDA_ERROR_INVALID_VALUE;
+    if (r) {
+      for (auto [x, y] : done) (void)back(*found, x, y);
+      return r;
+    }
+    done.emplace_back(a, b);
   }
-  for (auto [a, b] : pairs) change(a, b);
   return CUDA_SUCCESS;
 }
 
-bool Depends(const GraphNode* to, const GraphNode* from) {
-  return std::find(to->dependencies.begin(), to->dependencies.end(), from) != to->dependencies.end();
-}
-
-bool Captured(const Graphs& graphs, const Graph* graph) {
-  return std::any_of(graphs.captures.begin(), graphs.captures.end(),
-                     [&](const auto& capture) { return capture->graph == graph; });
-}
-
-const char* NameOf(CUgraphNodeType type) {
-  constexpr const char* kNames[] = {"KERNEL",    "MEMCPY",    "MEMSET",     "HOST",
-                                    "GRAPH",     "EMPTY",     "WAIT_EVENT", "EVENT_RECORD",
-                                    "SEMAPHORE", "SEMAPHORE", "MEM_ALLOC",  "MEM_FREE"};
-  return kNames[type];
-}
-
-std::string LabelOf(Session& session, const GraphNode& node, bool verbose) {
-  std::string label = NameOf(TypeOf(node.work));
-  if (auto* kernel = std::get_if<KernelWork>(&node.work)) {
-    const Function* function = session.functions.Find(reinterpret_cast<Handle>(kernel->function));
-    if (function) label += "\\n" + function->name;
-    const LaunchShape& s = kernel->shape;
-    if (verbose)
-      label += fmt::format("\\n{{{},{},{}}} x {{{},{},{}}}, {} bytes", s.grid[0], s.grid[1], s.grid[2],
-                           s.block[0], s.block[1], s.block[2], s.shared_bytes);
-  } else if (auto* copy = std::get_if<CopyWork>(&node.work); copy && verbose) {
-    label += fmt::format("\\n{} x {} x {}", copy->copy.WidthInBytes, copy->copy.Height, copy->copy.Depth);
-  } else if (auto* fill = std::get_if<FillWork>(&node.work); fill && verbose) {
-    label += fmt::format("\\n{:#x}: {} x {} of {:#x}", fill->fill.dst, fill->fill.width, fill->fill.height,
-                         fill->fill.value);
-  }
-  return label;
-}
-
-void PrintDot(Session& session, const Graph& graph, bool verbose, const std::string& prefix,
-              std::string* out) {
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const GraphNode& node = *graph.nodes[i];
-    *out += fmt::format("  \"{}{}\" [shape=box, label=\"{}: {}\"];\n", prefix, i, i,
-                        LabelOf(session, node, verbose));
-    for (size_t j = 0; j < graph.nodes.size(); ++j)
-      if (Depends(&node, graph.nodes[j].get()))
-        *out += fmt::format("  \"{}{}\" -> \"{}{}\";\n", prefix, j, prefix, i);
-    if (auto* child = std::get_if<ChildWork>(&node.work)) {
-      *out += fmt::format("  subgraph \"cluster_{}{}\" {{\n", prefix, i);
-      PrintDot(session, *child->graph, verbose, fmt::format("{}{}.", prefix, i), out);
-      *out += "  }\n";
-    }
-  }
-}
+CUresult Connect(Graph& graph, GraphNode* from, GraphNode* to) { return graph.Connect(from, to); }
+CUresult Disconnect(Graph& graph, GraphNode* from, GraphNode* to) { return graph.Disconnect(from, to); }
 
 }  // namespace
 }  // namespace cuplex::client
@@ -136,7 +88,7 @@ CUresult cuGraphDestroy(CUgraph hGraph) {
   if (CUresult r = in.Enter()) return r;
   Graph* graph = in.graphs->Find(hGraph);
   if (!graph || graph->owner) return CUDA_ERROR_INVALID_VALUE;
-  if (Captured(*in.graphs, graph)) return CUDA_ERROR_ILLEGAL_STATE;
+  if (in.graphs->captures.Into(graph)) return CUDA_ERROR_ILLEGAL_STATE;
   in.graphs->Forget(*graph);
   gone.reset(graph);
   return CUDA_SUCCESS;
@@ -148,11 +100,7 @@ CUresult cuGraphClone(CUgraph* out, CUgraph hGraph) {
   if (CUresult r = in.Enter()) return r;
   Graph* graph = in.graphs->Find(hGraph);
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
-  bool memory = false;
-  graph->ForEachNode([&](GraphNode& node) {
-    memory |= std::holds_alternative<AllocWork>(node.work) || std::holds_alternative<FreeWork>(node.work);
-  });
-  if (memory) return CUDA_ERROR_NOT_SUPPORTED;
+  if (graph->HasMemory()) return CUDA_ERROR_NOT_SUPPORTED;
   Graph* clone = graph->Clone().release();
   in.graphs->Learn(*clone);
   *out = clone->handle();
@@ -166,10 +114,7 @@ CUresult cuGraphNodeFindInClone(CUgraphNode* out, CUgraphNode original, CUgraph 
   GraphNode* node = in.graphs->Find(original);
   Graph* graph = in.graphs->Find(clone);
   if (!node || !graph) return CUDA_ERROR_INVALID_VALUE;
-  GraphNode* found = nullptr;
-  graph->ForEachNode([&](GraphNode& each) {
-    if (each.origin == node->id) found = &each;
-  });
+  GraphNode* found = graph->CopyOf(*node);
   if (!found) return CUDA_ERROR_INVALID_VALUE;
   *out = found->handle();
   return CUDA_SUCCESS;
@@ -189,10 +134,7 @@ CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode* nodes, size_t* count) 
   if (CUresult r = in.Enter()) return r;
   Graph* graph = in.graphs->Find(hGraph);
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
-  std::vector<GraphNode*> roots;
-  for (auto& node : graph->nodes)
-    if (node->dependencies.empty()) roots.push_back(node.get());
-  return AnswerNodes(roots, nodes, nullptr, count);
+  return AnswerNodes(graph->Roots(), nodes, nullptr, count);
 }
 
 CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* edges,
@@ -201,9 +143,7 @@ CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, 
   if (CUresult r = in.Enter()) return r;
   Graph* graph = in.graphs->Find(hGraph);
   if (!graph || (from == nullptr) != (to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-  std::vector<std::pair<GraphNode*, GraphNode*>> all;
-  for (auto& node : graph->nodes)
-    for (GraphNode* next : node->dependents) all.emplace_back(node.get(), next);
+  const auto all = graph->Edges();
   return Answer(all.size(), count, from != nullptr, [&](size_t i, bool have) {
     from[i] = have ? all[i].first->handle() : nullptr;
     to[i] = have ? all[i].second->handle() : nullptr;
@@ -241,9 +181,7 @@ CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* out, size_t
 
 CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                    const CUgraphEdgeData* edges, size_t count) {
-  return ForPairs(
-      graph, from, to, edges, count, [](GraphNode* a, GraphNode* b) { return !Depends(b, a); },
-      [](GraphNode* a, GraphNode* b) { Graph::Connect(a, b); });
+  return ForPairs(graph, from, to, edges, count, Connect, Disconnect);
 }
 
 CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, size_t count) {
@@ -252,9 +190,7 @@ CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CU
 
 CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                       const CUgraphEdgeData* edges, size_t count) {
-  return ForPairs(
-      graph, from, to, edges, count, [](GraphNode* a, GraphNode* b) { return Depends(b, a); },
-      [](GraphNode* a, GraphNode* b) { Graph::Disconnect(a, b); });
+  return ForPairs(graph, from, to, edges, count, Disconnect, Connect);
 }
 
 CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
@@ -268,6 +204,7 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode) {
   if (CUresult r = in.Enter()) return r;
   GraphNode* node = in.graphs->Find(hNode);
   if (!node) return CUDA_ERROR_INVALID_VALUE;
+  if (in.graphs->captures.Into(node->graph)) return CUDA_ERROR_ILLEGAL_STATE;
   if (std::holds_alternative<AllocWork>(node->work) || std::holds_alternative<FreeWork>(node->work))
     return CUDA_ERROR_NOT_SUPPORTED;
   in.graphs->Forget(*node);
@@ -292,9 +229,7 @@ CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char* path, unsigned int fla
   if (CUresult r = in.Enter()) return r;
   Graph* graph = in.graphs->Find(hGraph);
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
-  std::string text = "digraph dot {\n";
-  PrintDot(*in.session, *graph, flags != 0, "graph_", &text);
-  text += "}\n";
+  const std::string text = graph->Dot(flags != 0);
   FILE* file = std::fopen(path, "w");
   if (!file) return CUDA_ERROR_OPERATING_SYSTEM;
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();

@@ -7,19 +7,18 @@
 
 namespace cuplex::client {
 
-GraphMemory::~GraphMemory() {
-  Session* session = Attached();
-  if (!session) return;
-  session->graphs.Held(*this, false);
-  // Where its context has ended it is gone already.
-  if (!session->gone() && session->allocations.Take(address, {Allocation::kGraph}))
-    (void)session->submission().Post(Op::cuMemFree_v2, context, wire::cuMemFree_v2Args(address));
-}
-
-Graphs::Graphs() = default;
+Graphs::Graphs()
+    : captures([this](graph::StreamId stream, bool captured) {
+        if (captured) {
+          captured_streams.insert(stream);
+        } else {
+          captured_streams.erase(stream);
+        }
+        captures_.store(static_cast<int>(captured_streams.size()), std::memory_order_relaxed);
+      }) {}
 Graphs::~Graphs() = default;
 
-std::shared_ptr<GraphMemory> Graphs::FindMemory(uint64_t address) {
+std::shared_ptr<graph::Memory> Graphs::FindMemory(uint64_t address) {
   auto at = memory_.find(address);
   return at == memory_.end() ? nullptr : at->second.lock();
 }
@@ -34,7 +33,7 @@ void Graphs::Learn(GraphNode& node) {
   if (auto* child = std::get_if<ChildWork>(&node.work)) Learn(*child->graph);
 }
 
-void Graphs::Learn(const std::shared_ptr<GraphMemory>& memory) {
+void Graphs::Learn(const std::shared_ptr<graph::Memory>& memory) {
   std::erase_if(memory_, [](const auto& each) { return each.second.expired(); });
   memory_[memory->address] = memory;
   Held(*memory, true);
@@ -48,19 +47,6 @@ void Graphs::Forget(Graph& graph) {
 void Graphs::Forget(GraphNode& node) {
   known_.erase(&node);
   if (auto* child = std::get_if<ChildWork>(&node.work)) Forget(*child->graph);
-  for (auto& capture : captures)
-    for (auto& [stream, tips] : capture->tips) std::erase(tips, &node);
-  for (auto& [event, captured] : captured_events) std::erase(captured.nodes, &node);
-}
-
-void Graphs::ForgetContext(uint32_t context) {
-  std::lock_guard lock(mutex);
-  for (size_t i = captures.size(); i-- > 0;)
-    if (captures[i]->context == context) EndCapture(*this, *captures[i]);
-}
-
-void Graphs::CountCaptures() {
-  captures_.store(static_cast<int>(captures.size()), std::memory_order_relaxed);
 }
 
 Graphs::Use Graphs::UseOf(int device) {
@@ -78,7 +64,7 @@ void Graphs::ResetMost(int device, bool used) {
   }
 }
 
-void Graphs::Allocated(GraphMemory& memory, bool allocated) {
+void Graphs::Allocated(graph::Memory& memory, bool allocated) {
   if (memory.allocated == allocated) return;
   memory.allocated = allocated;
   std::lock_guard lock(use_mutex_);
@@ -87,7 +73,7 @@ void Graphs::Allocated(GraphMemory& memory, bool allocated) {
   use.most_used = std::max(use.most_used, use.used);
 }
 
-void Graphs::Held(const GraphMemory& memory, bool held) {
+void Graphs::Held(const graph::Memory& memory, bool held) {
   std::lock_guard lock(use_mutex_);
   Use& use = use_[memory.device];
   use.held += held ? memory.bytes : -memory.bytes;

@@ -7,27 +7,17 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "client/graph/graph.h"
+#include "client/graph/work.h"
+#include "cuda/graph/capture.h"
 #include "protocol/handle.h"
 
 namespace cuplex::client {
 
-struct Capture;
 struct GraphExec;
-
-/// Device memory of an allocation node: there from when the node is made until nobody has it any more.
-struct GraphMemory {
-  uint64_t address = 0;
-  uint64_t bytes = 0;
-  uint32_t context = 0;
-  int device = 0;
-  bool allocated = false;  // a launch has allocated it, and nothing has freed it
-
-  ~GraphMemory();
-};
 
 class Graphs {
  public:
@@ -41,31 +31,22 @@ class Graphs {
   Graph* Find(CUgraph graph) { return Known<Graph>(graph, Kind::kGraph); }
   GraphNode* Find(CUgraphNode node) { return Known<GraphNode>(node, Kind::kNode); }
   GraphExec* Find(CUgraphExec exec) { return Known<GraphExec>(exec, Kind::kExec); }
-  std::shared_ptr<GraphMemory> FindMemory(uint64_t address);
+  std::shared_ptr<graph::Memory> FindMemory(uint64_t address);
 
   /// Takes it in, with its nodes and child graphs, so that programs can name them.
   void Learn(Graph& graph);
   void Learn(GraphNode& node);
   void Learn(GraphExec& exec) { known_[&exec] = Kind::kExec; }
-  void Learn(const std::shared_ptr<GraphMemory>& memory);
+  void Learn(const std::shared_ptr<graph::Memory>& memory);
   void Forget(Graph& graph);
   void Forget(GraphNode& node);
   void Forget(GraphExec& exec) { known_.erase(&exec); }
-  /// A context has ended: what is instantiated in it is dropped at the server's side already.
-  void ForgetContext(uint32_t context);
 
   // ------------------------------------------------------------------------------------------ captures
   /// Whether any stream of the process is being captured; a hint for those who hold no lock.
   bool capturing() const { return captures_.load(std::memory_order_relaxed) != 0; }
-  /// What a captured event stands for.
-  struct CapturedEvent {
-    Capture* capture;
-    std::vector<GraphNode*> nodes;
-  };
-  std::unordered_map<Handle, Capture*> captured_streams;
-  std::unordered_map<Handle, CapturedEvent> captured_events;
-  std::vector<std::unique_ptr<Capture>> captures;
-  void CountCaptures();
+  graph::Captures captures;
+  std::unordered_set<Handle> captured_streams;
 
   // ------------------------------------------------------------------------------------- device memory
   /// Bytes of allocation nodes by device: in use, the most, held, the most.
@@ -74,12 +55,11 @@ class Graphs {
   };
   Use UseOf(int device);
   void ResetMost(int device, bool used);
-  void Allocated(GraphMemory& memory, bool allocated);
+  void Allocated(graph::Memory& memory, bool allocated);
   /// Is there, or goes: on any thread, without the lock.
-  void Held(const GraphMemory& memory, bool held);
+  void Held(const graph::Memory& memory, bool held);
 
   HandleSource handles;
-  uint64_t last_capture = 0;
 
  private:
   enum class Kind : uint8_t { kGraph, kNode, kExec };
@@ -89,7 +69,7 @@ class Graphs {
     return at != known_.end() && at->second == kind ? reinterpret_cast<T*>(handle) : nullptr;
   }
   std::unordered_map<const void*, Kind> known_;
-  std::map<uint64_t, std::weak_ptr<GraphMemory>> memory_;
+  std::map<uint64_t, std::weak_ptr<graph::Memory>> memory_;
   std::mutex use_mutex_;
   std::map<int, Use> use_;
   std::atomic<int> captures_{0};

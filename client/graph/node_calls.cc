@@ -69,11 +69,7 @@ CUresult ReadEventNode(const LockedCaller& in, CUevent event, bool record, Work*
 CUresult ReadChildNode(const LockedCaller& in, CUgraph child, Work* out) {
   Graph* graph = in.graphs->Find(child);
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
-  bool memory = false;
-  graph->ForEachNode([&](GraphNode& node) {
-    memory |= std::holds_alternative<AllocWork>(node.work) || std::holds_alternative<FreeWork>(node.work);
-  });
-  if (memory) return CUDA_ERROR_NOT_SUPPORTED;
+  if (graph->HasMemory()) return CUDA_ERROR_NOT_SUPPORTED;
   *out = ChildWork{graph->Clone()};
   return CUDA_SUCCESS;
 }
@@ -219,19 +215,9 @@ CUresult SetExecNode(CUgraphExec hExec, CUgraphNode hNode, CUgraphNodeType type,
 
 void ShowKernel(KernelWork& work, CUDA_KERNEL_NODE_PARAMS* out) {
   work.shown.clear();
-  for (const FunctionParameter& p : work.layout) work.shown.push_back(work.parameters.data() + p.offset);
-  *out = {work.function,
-          work.shape.grid[0],
-          work.shape.grid[1],
-          work.shape.grid[2],
-          work.shape.block[0],
-          work.shape.block[1],
-          work.shape.block[2],
-          work.shape.shared_bytes,
-          work.shown.data(),
-          nullptr,
-          nullptr,
-          work.context};
+  for (const auto& p : work.layout) work.shown.push_back(work.parameters.data() + p.offset);
+  *out = {work.function, work.grid[0],      work.grid[1],      work.grid[2], work.block[0], work.block[1],
+          work.block[2], work.shared_bytes, work.shown.data(), nullptr,      nullptr,       work.context};
 }
 
 }  // namespace

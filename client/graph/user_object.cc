@@ -1,5 +1,6 @@
 #include "client/graph/user_object.h"
 
+#include <memory>
 #include <mutex>
 #include <unordered_set>
 
@@ -22,42 +23,32 @@ Objects& AllObjects() {
 
 }  // namespace
 
-UserObject* FindUserObject(CUuserObject object) {
+graph::UserObject* FindUserObject(CUuserObject object) {
   Objects& all = AllObjects();
   std::lock_guard lock(all.mutex);
-  return all.alive.contains(object) ? reinterpret_cast<UserObject*>(object) : nullptr;
+  return all.alive.contains(object) ? reinterpret_cast<graph::UserObject*>(object) : nullptr;
 }
 
-CUresult CreateUserObject(CUhostFn destroy, void* data, unsigned references, CUuserObject* out) {
-  auto* object = new UserObject;
-  object->destroy = destroy;
-  object->data = data;
-  object->references.store(references);
-  Objects& all = AllObjects();
-  std::lock_guard lock(all.mutex);
-  all.alive.insert(object);
-  *out = reinterpret_cast<CUuserObject>(object);
-  return CUDA_SUCCESS;
-}
+namespace {
 
-void RetainUserObject(UserObject* object, unsigned count) { object->references.fetch_add(count); }
+/// What stands behind an object: it is forgotten before the program ends what it is for.
+struct Kept {
+  CUhostFn destroy;
+  void* data;
+  graph::UserObject* object;
+};
 
-bool ReleaseUserObject(UserObject* object, unsigned count) {
-  long now = object->references.load();
-  do {
-    if (now < static_cast<long>(count)) return false;
-  } while (!object->references.compare_exchange_weak(now, now - static_cast<long>(count)));
-  if (now != static_cast<long>(count)) return true;
+void End(void* data) {
+  std::unique_ptr<Kept> kept(static_cast<Kept*>(data));
   {
     Objects& all = AllObjects();
     std::lock_guard lock(all.mutex);
-    all.alive.erase(object);
+    all.alive.erase(kept->object);
   }
-  object->destroy(object->data);
-  delete object;
-  return true;
+  kept->destroy(kept->data);
 }
 
+}  // namespace
 }  // namespace cuplex::client
 
 using namespace cuplex::client;
@@ -71,40 +62,48 @@ CUresult cuUserObjectCreate(CUuserObject* object, void* ptr, CUhostFn destroy, u
   if (!object || !destroy || references == 0 || references > 0x7fffffff ||
       flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
     return CUDA_ERROR_INVALID_VALUE;
-  return CreateUserObject(destroy, ptr, references, object);
+  auto* made = new cuplex::graph::UserObject;
+  made->destroy = End;
+  made->data = new Kept{destroy, ptr, made};
+  made->references.store(references);
+  Objects& all = AllObjects();
+  std::lock_guard lock(all.mutex);
+  all.alive.insert(made);
+  *object = reinterpret_cast<CUuserObject>(made);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuUserObjectRetain(CUuserObject object, unsigned int count) {
   Session* session;
   if (CUresult r = Enter(&session)) return r;
-  UserObject* found = FindUserObject(object);
+  cuplex::graph::UserObject* found = FindUserObject(object);
   if (!found || count == 0 || count > 0x7fffffff) return CUDA_ERROR_INVALID_VALUE;
-  RetainUserObject(found, count);
+  found->Retain(count);
   return CUDA_SUCCESS;
 }
 
 CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) {
   Session* session;
   if (CUresult r = Enter(&session)) return r;
-  UserObject* found = FindUserObject(object);
+  cuplex::graph::UserObject* found = FindUserObject(object);
   if (!found || count == 0 || count > 0x7fffffff) return CUDA_ERROR_INVALID_VALUE;
-  return ReleaseUserObject(found, count) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return found->Release(count) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags) {
   Locked in;
   if (CUresult r = in.Enter()) return r;
   Graph* found = in.graphs->Find(graph);
-  UserObject* held = FindUserObject(object);
+  cuplex::graph::UserObject* held = FindUserObject(object);
   if (!found || !held || count == 0 || count > 0x7fffffff || flags > CU_GRAPH_USER_OBJECT_MOVE)
     return CUDA_ERROR_INVALID_VALUE;
-  if (flags != CU_GRAPH_USER_OBJECT_MOVE) RetainUserObject(held, count);
+  if (flags != CU_GRAPH_USER_OBJECT_MOVE) held->Retain(count);
   found->objects[held] += count;
   return CUDA_SUCCESS;
 }
 
 CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) {
-  UserObject* held = FindUserObject(object);
+  cuplex::graph::UserObject* held = FindUserObject(object);
   {
     Locked in;
     if (CUresult r = in.Enter()) return r;
@@ -114,7 +113,7 @@ CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned i
       return CUDA_ERROR_INVALID_VALUE;
     if ((at->second -= count) == 0) found->objects.erase(at);
   }
-  ReleaseUserObject(held, count);
+  (void)held->Release(count);
   return CUDA_SUCCESS;
 }
 

@@ -1,20 +1,10 @@
 #include "client/graph/work.h"
 
-#include <utility>
+#include <algorithm>
 
 #include "client/exports.h"
 
 namespace cuplex::client {
-
-CUgraphNodeType TypeOf(const Work& work) {
-  constexpr CUgraphNodeType kTypes[] = {CU_GRAPH_NODE_TYPE_EMPTY,      CU_GRAPH_NODE_TYPE_KERNEL,
-                                        CU_GRAPH_NODE_TYPE_MEMCPY,     CU_GRAPH_NODE_TYPE_MEMSET,
-                                        CU_GRAPH_NODE_TYPE_HOST,       CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-                                        CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_GRAPH_NODE_TYPE_GRAPH,
-                                        CU_GRAPH_NODE_TYPE_MEM_ALLOC,  CU_GRAPH_NODE_TYPE_MEM_FREE};
-  static_assert(std::size(kTypes) == std::variant_size_v<Work>);
-  return kTypes[work.index()];
-}
 
 CUresult ReadKernel(const Caller& caller, const CUDA_KERNEL_NODE_PARAMS& given, uint32_t flags,
                     KernelWork* out) {
@@ -27,10 +17,13 @@ CUresult ReadKernel(const Caller& caller, const CUDA_KERNEL_NODE_PARAMS& given, 
     return r;
   out->function = function;
   out->context = caller.context->handle();
-  out->shape = shape;
+  std::copy_n(shape.grid, 3, out->grid.begin());
+  std::copy_n(shape.block, 3, out->block.begin());
+  out->shared_bytes = shape.shared_bytes;
   out->parameters.resize(launch.bytes);
   launch.Gather(out->parameters.data());
-  out->layout = launch.function->parameters;
+  out->layout.clear();
+  for (const FunctionParameter& p : launch.function->parameters) out->layout.push_back({p.offset, p.size});
   if (flags & kCooperative) out->attributes[CU_LAUNCH_ATTRIBUTE_COOPERATIVE].cooperative = 1;
   return CUDA_SUCCESS;
 }

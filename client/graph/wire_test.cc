@@ -1,9 +1,6 @@
-// What graphs cost on the wire, and the order of nodes.
-#include "client/graph/graph.h"
-
-#include <algorithm>
-#include <random>
-#include <unordered_map>
+// What graphs cost on the wire.
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,48 +14,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-TEST(GraphOrder, EveryNodeComesAfterWhatItDependsOn) {
-  std::mt19937 random(1);
-  for (int round = 0; round < 50; ++round) {
-    Graph graph;
-    std::vector<GraphNode*> nodes;
-    for (int i = 0; i < 60; ++i) nodes.push_back(graph.Add(EmptyWork{}, {}));
-    // Edges along a hidden order, so that there is no circle.
-    std::shuffle(nodes.begin(), nodes.end(), random);
-    for (int i = 0; i < 150; ++i) {
-      size_t a = random() % nodes.size(), b = random() % nodes.size();
-      if (a != b) Graph::Connect(nodes[std::min(a, b)], nodes[std::max(a, b)]);
-    }
-    const auto order = graph.InOrder();
-    ASSERT_EQ(order.size(), nodes.size());
-    std::unordered_map<const GraphNode*, size_t> at;
-    for (size_t i = 0; i < order.size(); ++i) at[order[i]] = i;
-    for (const GraphNode* node : nodes)
-      for (const GraphNode* from : node->dependencies) EXPECT_LT(at[from], at[node]);
-    Graph::Connect(order.back(), order.front());
-    for (size_t i = 1; i < order.size(); ++i) Graph::Connect(order[i - 1], order[i]);
-    EXPECT_LT(graph.InOrder().size(), nodes.size()) << "a circle";
-  }
-}
-
-TEST(GraphOrder, ACloneIsOfTheSameShapeAndItsOwn) {
-  Graph graph;
-  auto child = std::make_shared<Graph>();
-  child->Add(HostWork{}, {});
-  GraphNode* a = graph.Add(EmptyWork{}, {});
-  GraphNode* b = graph.Add(ChildWork{child}, {a});
-  auto clone = graph.Clone();
-  ASSERT_EQ(clone->nodes.size(), 2u);
-  EXPECT_EQ(clone->nodes[1]->origin, b->id);
-  EXPECT_THAT(clone->nodes[1]->dependencies, ElementsAre(clone->nodes[0].get()));
-  auto& copy = std::get<ChildWork>(clone->nodes[1]->work);
-  EXPECT_NE(copy.graph, child);
-  EXPECT_EQ(copy.graph->nodes[0]->origin, child->nodes[0]->id);
-  graph.Remove(a);
-  EXPECT_THAT(b->dependencies, IsEmpty());
-  EXPECT_EQ(clone->nodes[1]->dependencies.size(), 1u);
-}
 
 class GraphWire : public testing::Test {
  protected:
