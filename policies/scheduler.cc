@@ -208,10 +208,10 @@ Scheduler::Grant Scheduler::GrantTo(Standing& s, int64_t now_ns) {
   if (ready_ > 1)
     ns = std::clamp(static_cast<double>(settings_.round_ns) / static_cast<double>(ready_), quantum, ns);
   if (SomebodyMayReturn(s, now_ns)) {
-    ns = quantum;
-    ahead = 2 * quantum;
+    ns = quantum / 2;
+    ahead = quantum;
   }
-  if (s.terms.limit < 1) ns = std::min(ns, std::max(quantum, (now - s.limited_ns) * s.terms.limit));
+  if (s.terms.limit < 1) ns = std::min(ns, std::max(quantum / 2, (now - s.limited_ns) * s.terms.limit));
   return {s.id, static_cast<uint64_t>(ns), static_cast<uint64_t>(ahead)};
 }
 

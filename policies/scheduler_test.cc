@@ -236,8 +236,8 @@ TEST(Scheduler, WhoMayReturnAtOnceIsWaitedForWithSmallGrants) {
   scheduler.Idle(1, 0);
   auto grant = scheduler.Next(kMs);
   EXPECT_EQ(grant->tenant, 2u);
-  EXPECT_EQ(grant->ns, 250'000u);
-  EXPECT_EQ(grant->ahead_ns, 500'000u);
+  EXPECT_EQ(grant->ns, 125'000u);
+  EXPECT_EQ(grant->ahead_ns, 250'000u);
   EXPECT_EQ(scheduler.Next(20 * kMs)->ns, 1'000'000u) << "it does not seem to come back";
 }
 

@@ -50,6 +50,9 @@ struct Function {
   uint32_t parameter_bytes = 0;
   std::vector<FunctionParameter> parameters;
   Forecast forecast;
+  uint32_t resident_blocks = 0;  // on a multiprocessor, of so many threads and so much shared memory
+  uint32_t resident_threads = 0;
+  uint32_t resident_shared_bytes = 0;
 
   /// Whether its grids can be run in parts: found out when a launch is first too long.
   enum class Slicing : uint8_t { kUnasked, kAsked, kReady, kCannot };
@@ -163,6 +166,7 @@ class Context {
   /// That operation is done with. False where the head has more of them.
   static bool Advance(Operation& head);
   /// Decides how much of an operation goes now. False: none of it, in this turn. `first`: of the turn.
+  uint64_t Wave(const Operation::Launch& launch) const;
   bool Cut(Operation& operation, Turn& turn, bool first, uint64_t left_ns, uint64_t slice_ns);
   /// False where the head waits after all; otherwise the operation is done with, also where it failed.
   bool Run(VirtualStream& stream, Operation& operation, Turn* turn);

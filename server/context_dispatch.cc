@@ -102,6 +102,25 @@ bool Context::Advance(Operation& head) {
   return true;
 }
 
+/// Blocks of the launch that the device holds at once. Slices are whole multiples of it, so that a grid of
+/// which all blocks are there together, and may wait for each other, stays whole.
+uint64_t Context::Wave(const Operation::Launch& launch) const {
+  const QueueBounds& bounds = queue_.bounds();
+  if (bounds.block_at_a_time) return bounds.multiprocessors;
+  Function& f = *launch.function;
+  const LaunchShape shape = launch.shape();
+  if (f.resident_threads != shape.threads || f.resident_shared_bytes != shape.shared_bytes) {
+    int blocks = 0;
+    const CUresult code = cu_.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+        &blocks, f.handle, static_cast<int>(shape.threads), shape.shared_bytes, CU_OCCUPANCY_DEFAULT);
+    // Where the driver does not know, nothing is cut.
+    f.resident_blocks = code || blocks < 1 ? UINT32_MAX : static_cast<uint32_t>(blocks);
+    f.resident_threads = shape.threads;
+    f.resident_shared_bytes = shape.shared_bytes;
+  }
+  return bounds.multiprocessors * f.resident_blocks;
+}
+
 bool Context::Cut(Operation& operation, Turn& turn, bool first, uint64_t left_ns, uint64_t slice_ns) {
   if (operation.kind != OperationKind::kLaunch) return true;
   Operation::Launch& l = operation.launch;
@@ -115,12 +134,12 @@ bool Context::Cut(Operation& operation, Turn& turn, bool first, uint64_t left_ns
     return false;
   }
   turn.spent |= !known;
-  const uint64_t wave = queue_.wave_blocks();
+  const uint64_t wave = Wave(l);
   const double left = block_ns * static_cast<double>(blocks - l.next_block);
   const bool too_long = known ? left > kOverCut * static_cast<double>(slice_ns)
                               : blocks >= kManyWaves * wave && slice_ns != UINT64_MAX;
   if (l.next_block == 0) {
-    if (!too_long) return true;
+    if (!too_long || blocks <= wave) return true;
     if (!l.cooperative && function.slicing == Function::Slicing::kUnasked) {
       function.slicing = Function::Slicing::kAsked;
       owner_.WantSliced(*this, function);

@@ -29,6 +29,8 @@ struct House {
   DeviceTexts texts;
   BudgetWaits budget_waits;
   std::vector<std::unique_ptr<DeviceQueue>> queues;  // by device
+  /// A multiprocessor of the driver's devices runs one block at a time, whatever it calls resident: softcuda.
+  bool block_at_a_time = false;
   /// Contexts of the server's own in which fresh memory is filled with zeros, by device; null where the
   /// driver gives memory that is zero already.
   std::vector<CUcontext> zero_in;

@@ -83,6 +83,7 @@ Status Serve(const Options& options, policies::Policy policy, UniqueFd signals) 
   House house(choice.driver->table(), clock,
               std::make_unique<JobThreads>(options.job_threads, [&wake] { wake->Ring(); }),
               std::move(choice.devices), metrics);
+  house.block_at_a_time = choice.label == "softcuda";
   TextReceiver texts(*choice.driver, house.texts);
   if (!choice.begins_zero) TRY(MakeZeroContexts(house));
   Reactor reactor(house, *wake, DefaultHostWindow());

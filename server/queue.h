@@ -32,7 +32,8 @@ struct QueueBounds {
   uint64_t ahead_ns = 8'000'000;
   int ahead_turns = 32;
   uint64_t alone_slice_ns = 10'000'000;
-  uint64_t wave_blocks = 1;
+  uint64_t multiprocessors = 1;
+  bool block_at_a_time = true;  // each runs one block at a time; else as many as fit
   /// A turn that takes this much longer than foreseen stands in nobody's way any more.
   int64_t overdue_ns = 100'000'000;
 };
@@ -119,6 +120,8 @@ class DeviceQueue {
   void Settle();
   void Arm(CUhostFn wake, void* data);
   bool InFlight() const { return !busy_.empty(); }
+  /// What is on the device is foreseen to take so long from now on.
+  uint64_t BacklogNs(int64_t now_ns) const;
   /// When Pump or Settle has something to do though nothing happens, by the clock; INT64_MAX: never.
   int64_t NextLookNs() const;
   /// Brings the tenants' queue depths into the metrics.
@@ -126,8 +129,7 @@ class DeviceQueue {
   size_t Queued(const Tenant& tenant) const;
 
   // ------------------------------------------------------------------------- called by contexts
-  /// Blocks that the device runs at once, at least: parts of a grid are whole multiples of it.
-  uint64_t wave_blocks() const { return bounds_.wave_blocks; }
+  const QueueBounds& bounds() const { return bounds_; }
   CUresult Enter(CUcontext context) { return current_.Enter(context); }
   void Leave(CUcontext context) { current_.Leave(context); }
   /// It has work in the driver, and is looked at until it has none.
@@ -141,7 +143,6 @@ class DeviceQueue {
   bool Contended(const Runner& runner) const;
   /// Foreseen time that may be added to what is on the device; 0: not now.
   uint64_t Room(const Runner& runner, uint64_t ahead_ns, int64_t now_ns);
-  uint64_t BacklogNs(int64_t now_ns) const;
   struct Given {
     uint32_t operations = 0;
     bool wants_turn = false;  // what comes next needs a new one

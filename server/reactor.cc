@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,11 +20,13 @@
 namespace cuplex::server {
 namespace {
 
-constexpr int kFramesATurn = 256;           // of one session, before the next has its go
-constexpr uint32_t kTurnsALook = 4;         // while frames come: the device is looked at so often
-constexpr int kTurnsATime = 16;             // while busy: the clock is looked at so often
-constexpr int64_t kQuietNs = 4'000;         // nothing new for so long: open turns are closed
-constexpr int64_t kSpinNs = 50'000;         // nothing at all for so long: sleep
+constexpr int kFramesATurn = 256;    // of one session, before the next has its go
+constexpr uint32_t kTurnsALook = 4;  // while frames come: the device is looked at so often
+constexpr int kTurnsATime = 16;      // while busy: the clock is looked at so often
+constexpr int64_t kQuietNs = 4'000;  // nothing new for so long: open turns are closed
+constexpr int64_t kSpinNs = 50'000;  // nothing at all for so long: sleep
+constexpr int64_t kLongNs =
+    30'000;  // what the device still does for at least so long is not waited for awake
 constexpr int64_t kLookNs = 1'000'000;      // busy for so long: the sockets are looked at in between
 constexpr int64_t kInFlightNs = 5'000'000;  // a device that should ring and does not is looked at so often
 
@@ -154,8 +157,9 @@ Status Reactor::Serve(policies::Policy policy) {
 void Reactor::SetBounds(size_t d) {
   const Device& device = house_.devices[d];
   QueueBounds bounds;
-  bounds.wave_blocks =
+  bounds.multiprocessors =
       static_cast<uint64_t>(std::max(1, device.Attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)));
+  bounds.block_at_a_time = house_.block_at_a_time;
   for (const policies::Device& shared : policy_.devices)
     if (device.Is(shared.name)) bounds.slice_ns = shared.max_slice_ns;
   size_t tenants = 0;
@@ -302,7 +306,13 @@ void Reactor::Sleep() {
   for (auto& [fd, client] : clients_) client->session->ring().Wake();
 }
 
+bool Reactor::DeviceBusyFor(int64_t ns, int64_t now_ns) const {
+  return std::any_of(house_.queues.begin(), house_.queues.end(),
+                     [&](const auto& queue) { return queue->BacklogNs(now_ns) > static_cast<uint64_t>(ns); });
+}
+
 bool Reactor::Run() {
+  (void)prctl(PR_SET_TIMERSLACK, 1);  // timers say when a device wants more work
   busy_at_ns_ = house_.clock.NowNs();
   bool quiet = false;
   int streak = 0;
@@ -321,7 +331,7 @@ bool Reactor::Run() {
       if (clients_.empty()) return true;
       if (now >= stop_by_ns_) return false;
     }
-    if (!busy && now - busy_at_ns_ > kSpinNs) {
+    if (!busy && (now - busy_at_ns_ > kSpinNs || (quiet && DeviceBusyFor(kLongNs, now)))) {
       Sleep();
       busy_at_ns_ = house_.clock.NowNs();
       quiet = false;

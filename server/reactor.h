@@ -88,6 +88,7 @@ class Reactor {
   void Bury();
   Status Epoll(int fd, bool doorbell = false);
   bool MaySleep();
+  bool DeviceBusyFor(int64_t ns, int64_t now_ns) const;
   int64_t TimeoutNs() const;
 
   House& house_;
