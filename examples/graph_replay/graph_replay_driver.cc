@@ -36,9 +36,9 @@ bool Run(const Options& options) {
 
   std::optional<Difference> difference;
   for (int round = 0; round < options.repeat && !difference; ++round) {
-    state.CopyFrom(problem.state);
     {
       const Timed timed(options, "all launches");
+      cu.MemcpyHtoDAsync(state.address(), problem.state.data(), state.Bytes(), stream.get());
       for (int replay = 0; replay < kReplays; ++replay) cu.GraphLaunch(graph, stream.get());
       stream.Synchronize();
     }
