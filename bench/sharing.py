@@ -193,10 +193,12 @@ def alone(rig, graph, seconds=10):
     load = {"kernel_ms": 0.2, "kernels": 5} if graph else {"kernel_ms": 1.0}
     full = rig.play([Tenant("a", **load)], seconds, graph)["a"].kernels(0, seconds)
     limit = rig.play([Tenant("a", "limit: 30%", **load)], seconds, graph)["a"]
-    worst = max(abs(100 * limit.kernels(s, s + 1) / (full / seconds) - 30) for s in range(int(seconds)))
+    worst = max(abs(100 * limit.device_seconds(s, s + 1) - 30) for s in range(int(seconds)))
+    by_work = statistics.median(100 * limit.kernels(s, s + 1) / (full / seconds) for s in range(int(seconds)))
     guarantee = rig.play([Tenant("a", "guarantee: 30%", **load)], seconds, graph)["a"].kernels(0, seconds)
     return [
         {"metric": f"limit 30% alone: off by, worst 1 s window{suffix}", "value": worst, "unit": "points", "target": "<= 1"},
+        {"metric": f"limit 30% alone: work done, median of 1 s windows{suffix}", "value": by_work, "unit": "% of full"},
         {"metric": f"guarantee 30% alone{suffix}", "value": guarantee / full, "unit": "of no policy", "target": ">= 0.98"},
     ]
 
@@ -231,7 +233,8 @@ def tiny_and_long(rig, graph, seconds=10):
 
 
 def long_kernel(rig, seconds=20):
-    tenants = [Tenant("long", "weight: 20", kernel_ms=2000.0, depth=1), Tenant("short", "weight: 80", kernel_ms=1.0, depth=1)]
+    """The short kernels' latency is from one's end to the next one's: with two on their way there always is a next."""
+    tenants = [Tenant("long", "weight: 20", kernel_ms=2000.0, depth=1), Tenant("short", "weight: 80", kernel_ms=1.0, depth=2)]
     ran = rig.play(tenants, seconds)
     done = [at for at, _ in ran["short"].done if at >= 0]
     latency = [1e3 * (b - a) for a, b in zip(done, done[1:])]

@@ -95,7 +95,9 @@ double Scheduler::CreditNs(const Standing& s) const {
 
 double Scheduler::ReleaseNs(const Standing& s) const {
   // Not before there is enough for a piece worth its launch.
-  return s.terms.limit < 1 ? s.limited_ns + QuantumNs() / s.terms.limit : 0;
+  if (s.terms.limit >= 1) return 0;
+  const double burst = kBurst * static_cast<double>(settings_.horizon_ns);
+  return s.limited_ns + std::min(4 * QuantumNs() / s.terms.limit, burst / 2);
 }
 
 /// Puts a tenant with work where Next will find it.
@@ -181,23 +183,21 @@ void Scheduler::Release(int64_t now_ns) {
 }
 
 /// Whether a tenant that should go before `picked` went idle so lately that it may come back at once.
-bool Scheduler::SomebodyMayReturn(const Standing& picked, int64_t now_ns) {
+Scheduler::Returning Scheduler::WhoMayReturn(const Standing& picked, int64_t now_ns) {
+  Returning who = Returning::kNobody;
   for (TenantId id : resting_) {
     auto at = tenants_.find(id);
     if (at == tenants_.end()) continue;
     const Standing& s = at->second;
     if (s.ready || &s == &picked || ReleaseNs(s) > static_cast<double>(now_ns)) continue;
     const int64_t rested = now_ns - s.idle_since_ns;
-    if (s.terms.priority > picked.terms.priority
-            ? rested < settings_.return_above_ns
-            : s.terms.priority == picked.terms.priority && rested < settings_.return_beside_ns &&
-                  s.virtual_ns < picked.virtual_ns)
-      return true;
-    if (s.terms.guarantee > 0 && rested < settings_.return_beside_ns &&
-        s.guaranteed_ns < static_cast<double>(now_ns))
-      return true;
+    const bool beside = s.terms.priority == picked.terms.priority && s.virtual_ns < picked.virtual_ns;
+    const bool owed = s.terms.guarantee > 0 && s.guaranteed_ns < static_cast<double>(now_ns);
+    if ((beside || owed) && rested < settings_.return_beside_ns) return Returning::kBeside;
+    if (s.terms.priority > picked.terms.priority && rested < settings_.return_above_ns)
+      who = Returning::kAbove;
   }
-  return false;
+  return who;
 }
 
 Scheduler::Grant Scheduler::GrantTo(Standing& s, int64_t now_ns) {
@@ -207,9 +207,17 @@ Scheduler::Grant Scheduler::GrantTo(Standing& s, int64_t now_ns) {
   auto ahead = static_cast<double>(settings_.slice_ns);
   if (ready_ > 1)
     ns = std::clamp(static_cast<double>(settings_.round_ns) / static_cast<double>(ready_), quantum, ns);
-  if (SomebodyMayReturn(s, now_ns)) {
-    ns = quantum / 2;
-    ahead = quantum;
+  switch (WhoMayReturn(s, now_ns)) {
+    case Returning::kNobody:
+      break;
+    case Returning::kBeside:  // it keeps its share only if it finds the device nearly free
+      ns = quantum / 2;
+      ahead = quantum;
+      break;
+    case Returning::kAbove:  // it is not to wait long
+      ns = std::min(ns, 2 * quantum);
+      ahead = 4 * quantum;
+      break;
   }
   if (s.terms.limit < 1) ns = std::min(ns, std::max(quantum / 2, (now - s.limited_ns) * s.terms.limit));
   return {s.id, static_cast<uint64_t>(ns), static_cast<uint64_t>(ahead)};

@@ -137,7 +137,8 @@ class Scheduler {
   void Enter(Standing& s, int64_t now_ns);
   void Leave(Standing& s, int64_t now_ns);
   void Release(int64_t now_ns);
-  bool SomebodyMayReturn(const Standing& picked, int64_t now_ns);
+  enum class Returning { kNobody, kBeside, kAbove };
+  Returning WhoMayReturn(const Standing& picked, int64_t now_ns);
   Grant GrantTo(Standing& s, int64_t now_ns);
 
   Settings settings_;

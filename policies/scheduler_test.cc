@@ -257,13 +257,13 @@ TEST(Scheduler, ThrottledTimeIsCounted) {
   scheduler.Add(1, {0, 0.1, 100, 0}, 0);
   scheduler.Ready(1, 0);
   ASSERT_FALSE(scheduler.Next(0)) << "nothing yet, from nothing";
-  EXPECT_EQ(scheduler.NextRelease(), 2'500'000);
-  ASSERT_TRUE(scheduler.Next(2'500'000));
-  EXPECT_EQ(scheduler.TakeThrottledNs(1, 3'000'000), 2'500'000u);
-  scheduler.Charge(1, 10 * kMs, 3'000'000);
+  EXPECT_EQ(scheduler.NextRelease(), 10'000'000);
+  ASSERT_TRUE(scheduler.Next(10 * kMs));
+  EXPECT_EQ(scheduler.TakeThrottledNs(1, 11 * kMs), 10'000'000u);
+  scheduler.Charge(1, 10 * kMs, 11 * kMs);
   EXPECT_FALSE(scheduler.Next(50 * kMs));
   EXPECT_EQ(scheduler.ready(), 1u);
-  EXPECT_EQ(scheduler.TakeThrottledNs(1, 53'000'000), 50'000'000u);
+  EXPECT_EQ(scheduler.TakeThrottledNs(1, 53 * kMs), 42'000'000u);
   scheduler.Idle(1, 60 * kMs);
   EXPECT_EQ(scheduler.NextRelease(), INT64_MAX);
   EXPECT_EQ(scheduler.TakeThrottledNs(1, 90 * kMs), 7'000'000u);
