@@ -266,7 +266,7 @@ def priority(rig, graph, seconds=10):
 
 
 def reload(rig, seconds=4):
-    """From the new file being there to the first sample in which shares follow it."""
+    """From the new file being there to the end of the first tenth of a second in which the shares are the new ones."""
     tenants = two(50, 50, "weight")
     changed = two(10, 90, "weight")
     at = []
@@ -284,9 +284,9 @@ def reload(rig, seconds=4):
         begin = since + i * step
         got = {n: r.kernels(begin, begin + 0.1) for n, r in ran.items()}
         if sum(got.values()) and got["a"] / sum(got.values()) < 0.2:
-            took = 1e3 * i * step
+            took = 1e3 * (i * step + 0.1)
             break
-    return [{"metric": "a changed policy file in force after", "value": took, "unit": "ms", "target": "<= 200"}]
+    return [{"metric": "a changed policy file in force within", "value": took, "unit": "ms", "target": "<= 200"}]
 
 
 def killed(rig, seconds=10):
