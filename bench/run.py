@@ -13,10 +13,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from bench import sharing, slicing, softcuda, transport  # noqa: E402
+from bench import decision, sharing, slicing, softcuda, transport  # noqa: E402
 from serving import Failure  # noqa: E402
 
-BENCHMARKS = {"transport": transport, "softcuda": softcuda, "sharing": sharing, "slicing": slicing}
+BENCHMARKS = {"decision": decision, "transport": transport, "softcuda": softcuda, "sharing": sharing, "slicing": slicing}
 
 
 def holds(row):

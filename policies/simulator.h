@@ -1,0 +1,63 @@
+// Simulator: made-up or recorded loads on one device, with the Scheduler that the server uses deciding, and a
+// clock that jumps. The device runs one piece of work at a time. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "policies/scheduler.h"
+
+namespace cuplex::policies {
+
+struct SimulatedTenant {
+  std::string name;
+  Terms terms;
+  int64_t kernel_ns = 0;         // device time of each kernel
+  int64_t period_ns = 0;         // asks for one kernel as often as this; 0: has one at any time
+  bool sliceable = false;        // kernels longer than a grant go in pieces
+  int64_t from_ns = 0;           // has work from here ...
+  int64_t until_ns = INT64_MAX;  // ... to here
+};
+
+struct Scenario {
+  int64_t length_ns = 10'000'000'000;
+  Scheduler::Settings settings;
+  std::vector<SimulatedTenant> tenants;
+};
+
+/// The tenants of a CSV text: a line of the columns
+/// `name,guarantee,limit,weight,priority,kernel_us,period_us, sliceable,from_ms,until_ms` (sliceable: yes or
+/// no; until_ms 0: no end), then a line for each tenant. Empty lines and lines that begin with '#' are passed
+/// over. Percents and times are whole numbers. `file` begins error lines.
+Result<std::vector<SimulatedTenant>> ReadScenario(std::string_view text, std::string_view file);
+
+struct Simulation {
+  struct Span {
+    uint32_t tenant = 0;  // its place in the scenario
+    int64_t begin_ns = 0, end_ns = 0;
+  };
+  struct Outcome {
+    double share = 0;  // of the scenario's length
+    // In windows of a second, those that begin at whole tenths of one; of shorter scenarios: `share`.
+    double least_share = 0, most_share = 0;
+    uint64_t kernels = 0;            // ended
+    int64_t p50_ns = 0, p99_ns = 0;  // from a kernel's arrival to its end
+    bool operator==(const Outcome&) const = default;
+  };
+  std::vector<Span> spans;  // in order; neighbours of one tenant are one
+  std::vector<Outcome> outcomes;
+  double idle = 0;  // share of the time in which the device ran nothing
+};
+
+Simulation Simulate(const Scenario& scenario);
+
+/// A table of the outcomes.
+std::string PrintSimulation(const Scenario& scenario, const Simulation& simulation);
+/// Who runs when, between two times, as an SVG of one row for each tenant.
+std::string DrawTimeline(const Scenario& scenario, const Simulation& simulation, int64_t from_ns,
+                         int64_t to_ns);
+
+}  // namespace cuplex::policies
