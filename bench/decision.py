@@ -2,9 +2,13 @@
 
 `equal`: tenants of the same terms. `mixed`: weights, 21 classes, forty guarantees of 2%, and every third tenant limited.
 """
+import pathlib
 import subprocess
+import sys
 
-from serving import Failure
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools"))
+
+from serving import Failure  # noqa: E402
 
 
 def measure(build):
