@@ -4,6 +4,12 @@
 
 namespace cuplex::softcuda {
 
+namespace {
+std::atomic<uint64_t> last_thread{0};
+}  // namespace
+
+Thread::Thread() : id(last_thread.fetch_add(1) + 1) {}
+
 Thread& Thread::Here() {
   thread_local Thread here;
   return here;

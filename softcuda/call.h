@@ -15,7 +15,7 @@ namespace cuplex::softcuda {
 
 /// What softcuda remembers of a thread.
 struct Thread {
-  Thread() = default;
+  Thread();
   ~Thread();
 
   struct OwnStream {
@@ -26,6 +26,8 @@ struct Thread {
   std::vector<Ref<Context>> contexts;  // the stack; the last is current; entries may be null
   std::vector<OwnStream> streams;      // default streams of this thread, one a context
   bool per_thread_default = false;     // NULL means this thread's own stream
+  const uint64_t id;                   // never used twice
+  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
   static Thread& Here();
   Context* current() const { return contexts.empty() ? nullptr : contexts.back().get(); }

@@ -185,6 +185,7 @@ void Context::EndWork() {
 }
 
 void Context::Die() {
+  driver.graphs.Forget(*this);
   {
     std::lock_guard guard(lock);
     dead_.store(true, std::memory_order_release);
@@ -221,7 +222,7 @@ void Context::Die() {
 
 // ------------------------------------------------------------------------------------------- Submission
 
-Submission::Submission(Context& current, CUstream handle) : context_(&current) {
+Submission::Submission(Context& current, CUstream handle, Captured captured) : context_(&current) {
   if (handle == CU_STREAM_PER_THREAD || (!handle && Thread::Here().per_thread_default)) {
     per_thread_ = Thread::Here().StreamIn(current);
     if (!per_thread_) {
@@ -249,7 +250,28 @@ Submission::Submission(Context& current, CUstream handle) : context_(&current) {
     result = fault;
   } else if (!stream_ && !(stream_ = current.driver.streams.Peek(handle, context_))) {
     result = CUDA_ERROR_INVALID_HANDLE;
+  } else if (this->captured() || context_->captured_blocking.load(std::memory_order_relaxed)) [[unlikely]] {
+    CheckCaptures(captured);
   }
+}
+
+// Captures have a lock of their own, which is never taken with a context's in hand.
+void Submission::CheckCaptures(Captured captured) {
+  if (captured == Captured::kIgnore || (captured == Captured::kTake && this->captured())) return;
+  if (!this->captured() && stream_ != context_->legacy()) return;
+  std::vector<graph::StreamId> blocking;
+  for (auto& other : context_->streams_) {
+    if (other->kind == Stream::Kind::kBlocking) blocking.push_back(other->id);
+  }
+  const graph::StreamId id = stream_->id;
+  const bool legacy = stream_ == context_->legacy();
+  context_->lock.unlock();
+  locked_ = false;
+  Graphs& graphs = context_->driver.graphs;
+  std::lock_guard guard(graphs.lock);
+  result = legacy ? graphs.captures.RefuseLegacy(blocking) : graphs.captures.Refuse(id);
+  // It has ended meanwhile.
+  if (!result) result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 void Submission::Order() {

@@ -70,6 +70,9 @@ class Context {
   bool LegacyIdle();
   bool Idle();
 
+  /// How many of its streams that the legacy stream waits for are being captured.
+  std::atomic<int> captured_blocking{0};
+
   /// Waits for the context's work, then frees all that belongs to it. Its handle must be retired.
   void Die();
 
@@ -107,7 +110,11 @@ class Context {
 class Submission {
  public:
   /// `current` is the caller's context, which the default streams are of.
-  Submission(Context& current, CUstream handle);
+  ///
+  /// What a captured stream means to the call: that it is refused; that the call sees to it, where captured()
+  /// says so, after letting go of this; nothing.
+  enum class Captured { kRefuse, kTake, kIgnore };
+  Submission(Context& current, CUstream handle, Captured captured = Captured::kRefuse);
   ~Submission();
   Submission(const Submission&) = delete;
   Submission& operator=(const Submission&) = delete;
@@ -115,6 +122,7 @@ class Submission {
   CUresult result = CUDA_SUCCESS;
   Context& context() const { return *context_; }
   Stream& stream() const { return *stream_; }
+  bool captured() const { return stream_->captured.load(std::memory_order_relaxed); }
 
   template <typename F>
   uint64_t Push(F&& f, bool always = false) {
@@ -131,6 +139,7 @@ class Submission {
   void PushWait(Stream& other, uint64_t number);
 
  private:
+  void CheckCaptures(Captured captured);
   void Order();  // what the default stream's rules ask for before an operation
 
   Context* context_;

@@ -14,6 +14,7 @@
 #include "softcuda/context.h"
 #include "softcuda/device.h"
 #include "softcuda/event.h"
+#include "softcuda/graph/graphs.h"
 #include "softcuda/handles.h"
 #include "softcuda/image.h"
 #include "softcuda/jit/code_cache.h"
@@ -48,6 +49,7 @@ class Driver {
   HandleTable<MipmappedArray> mipmapped_arrays;
   HandleTable<TextureReference> texture_references;
 
+  Graphs graphs;
   MemoryMap memory;
   std::vector<std::unique_ptr<Device>> devices;
 

@@ -40,6 +40,8 @@ class Stream {
   const int priority;  // 0 (least) .. -5
   const uint64_t id;
   Stream* next_ready = nullptr;  // the pool's
+  /// What is submitted becomes nodes of a graph (graph/graphs.h) instead. Written under the lock of Graphs.
+  std::atomic<bool> captured{false};
 
   // Guarded by the context's lock: what has been waited for already.
   uint64_t legacy_waited_for = 0;  // operations of this stream that the legacy stream waits for

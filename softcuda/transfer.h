@@ -21,7 +21,15 @@ struct TransferEnd {
 
 /// Copies a box. `wait`: returns when it is done. Without it, the source may be changed on return where it is
 /// not pinned, and a target that is not pinned is complete on return.
-CUresult Transfer(Context& current, CUstream stream, bool wait, TransferEnd to, TransferEnd from, Box box);
+/// `as_given`: what a query of a captured copy answers; null: the same said with addresses.
+CUresult Transfer(Context& current, CUstream stream, bool wait, TransferEnd to, TransferEnd from, Box box,
+                  const CUDA_MEMCPY3D* as_given = nullptr);
+
+/// What a copy of pitched memory or arrays means.
+CUresult ReadCopy(Context& context, const CUDA_MEMCPY3D& copy, TransferEnd* to, TransferEnd* from, Box* box);
+/// Whether the memory is there, and of the kinds that are said. Where not: CUDA_ERROR_INVALID_VALUE.
+CUresult CheckCopy(const MemoryMap& memory, TransferEnd to, TransferEnd from, Box box);
+CUresult CheckFill(const MemoryMap& memory, BoxAt to, Pattern pattern, Box box);
 
 /// Fills a box of device memory; its width and pitches are multiples of the pattern's unit.
 CUresult FillBox(Context& current, CUstream stream, bool wait, BoxAt to, Pattern pattern, Box box);

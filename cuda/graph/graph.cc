@@ -1,6 +1,7 @@
 #include "cuda/graph/graph.h"
 
 #include <algorithm>
+#include <mutex>
 #include <set>
 #include <sstream>
 #include <unordered_map>
@@ -81,12 +82,49 @@ CUgraphNodeType TypeOf(const Work& work) {
   return kTypes[work.index()];
 }
 
+namespace {
+
+struct Objects {
+  std::mutex mutex;
+  std::unordered_set<const void*> alive;
+};
+
+// Never destroyed, since graphs may go while the process exits.
+Objects& AllObjects() {
+  static Objects* objects = new Objects;
+  return *objects;
+}
+
+}  // namespace
+
+UserObject* UserObject::Make(CUhostFn destroy, void* data, unsigned references) {
+  auto* object = new UserObject;
+  object->destroy = destroy;
+  object->data = data;
+  object->references = references;
+  Objects& all = AllObjects();
+  std::lock_guard guard(all.mutex);
+  all.alive.insert(object);
+  return object;
+}
+
+UserObject* UserObject::Find(CUuserObject handle) {
+  Objects& all = AllObjects();
+  std::lock_guard guard(all.mutex);
+  return all.alive.contains(handle) ? reinterpret_cast<UserObject*>(handle) : nullptr;
+}
+
 bool UserObject::Release(unsigned count) {
   int64_t now = references.load();
   do {
     if (now < int64_t{count}) return false;
   } while (!references.compare_exchange_weak(now, now - int64_t{count}));
   if (now != int64_t{count}) return true;
+  {
+    Objects& all = AllObjects();
+    std::lock_guard guard(all.mutex);
+    all.alive.erase(this);
+  }
   destroy(data);
   delete this;
   return true;

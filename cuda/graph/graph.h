@@ -26,6 +26,11 @@ struct UserObject {
   std::atomic<int64_t> references{0};
 
   void Retain(unsigned count) { references.fetch_add(count); }
+  static UserObject* Make(CUhostFn destroy, void* data, unsigned references);
+  /// The living object of that handle; nullptr: none.
+  static UserObject* Find(CUuserObject handle);
+  CUuserObject handle() { return reinterpret_cast<CUuserObject>(this); }
+
   /// The last reference calls `destroy`, on this thread, and deletes it. False where there are not so many.
   bool Release(unsigned count);
 };

@@ -67,9 +67,9 @@ TEST(Graph, ACloneIsDeepAndFindsItsNodes) {
 
 TEST(Graph, AClonesUserObjectsAreItsOwn) {
   static int ended = 0;
-  auto* object = new UserObject;
-  object->destroy = [](void*) { ++ended; };
-  object->references = 1;
+  UserObject* object = UserObject::Make([](void*) { ++ended; }, nullptr, 1);
+  const CUuserObject handle = object->handle();
+  EXPECT_EQ(UserObject::Find(handle), object);
   auto g = std::make_unique<Graph>();
   g->objects[object] = 1;
   auto clone = g->Clone();
@@ -78,6 +78,7 @@ TEST(Graph, AClonesUserObjectsAreItsOwn) {
   EXPECT_FALSE(object->Release(2)) << "there is one only";
   clone.reset();
   EXPECT_EQ(ended, 1);
+  EXPECT_EQ(UserObject::Find(handle), nullptr);
 }
 
 TEST(Graph, MemoryGoesWithWhoHasItLast) {

@@ -195,7 +195,8 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
 }
 
 CUresult cuCtxSynchronize() {
-  return InContext([](Context& context) {
+  return InContext([](Context& context) -> CUresult {
+    if (CUresult refused = context.driver.graphs.Refuse(context)) return refused;
     context.Synchronize();
     return context.fault();
   });

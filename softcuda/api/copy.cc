@@ -19,87 +19,37 @@ CUresult CopyBytes(CUstream stream, bool wait, EndKind to_kind, uintptr_t to, En
 
 uintptr_t At(const void* p) { return reinterpret_cast<uintptr_t>(p); }
 
-// One end of a pitched copy: the memory type says which pointer counts.
-struct PitchedEnd {
-  CUmemorytype type;
-  const void* host;
-  CUdeviceptr device;
-  CUarray array;
-  size_t x, y, z;
-  size_t pitch, height;
-};
-
-CUresult Read(Context& context, const PitchedEnd& end, Box box, TransferEnd* out) {
-  switch (end.type) {
-    case CU_MEMORYTYPE_HOST:
-      out->kind = EndKind::kHost;
-      out->at.base = At(end.host);
-      break;
-    case CU_MEMORYTYPE_DEVICE:
-      out->kind = EndKind::kDevice;
-      out->at.base = end.device;
-      break;
-    case CU_MEMORYTYPE_UNIFIED:
-      out->kind = EndKind::kUnified;
-      out->at.base = end.device;
-      break;
-    case CU_MEMORYTYPE_ARRAY: {
-      Ref<Array> array = context.driver.arrays.Find(end.array);
-      if (!array) return CUDA_ERROR_INVALID_HANDLE;
-      out->kind = EndKind::kDevice;
-      return PlaceInArray(*array, end.x, end.y, end.z, box, &out->at);
-    }
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
-  }
-  // A pitch may be left out where there is one row only; it is the row's length then.
-  size_t row_end, rows, plane, skip;
-  if (__builtin_add_overflow(end.x, box.width, &row_end) ||
-      __builtin_add_overflow(end.y, box.height, &rows)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  size_t pitch = end.pitch ? end.pitch : row_end;
-  size_t height = end.height ? end.height : rows;
-  bool many_rows = rows > 1 || end.z || box.depth > 1;
-  if (many_rows && pitch < row_end) return CUDA_ERROR_INVALID_VALUE;
-  if ((box.depth > 1 || end.z) && height < rows) return CUDA_ERROR_INVALID_VALUE;
-  if (__builtin_mul_overflow(pitch, height, &plane)) return CUDA_ERROR_INVALID_VALUE;
-  if (__builtin_mul_overflow(end.z, plane, &skip) ||
-      __builtin_add_overflow(skip, end.y * pitch + end.x, &skip)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  out->at.base += skip;
-  out->at.row_pitch = pitch;
-  out->at.plane_pitch = plane;
-  return CUDA_SUCCESS;
-}
-
-CUresult CopyPitched(CUstream stream, bool wait, const PitchedEnd& to, const PitchedEnd& from, Box box) {
+CUresult Copy3D(const CUDA_MEMCPY3D* copy, CUstream stream, bool wait) {
   return InContext([&](Context& context) -> CUresult {
+    if (!copy) return CUDA_ERROR_INVALID_VALUE;
     TransferEnd target, source;
-    if (CUresult wrong = Read(context, to, box, &target)) return wrong;
-    if (CUresult wrong = Read(context, from, box, &source)) return wrong;
-    return Transfer(context, stream, wait, target, source, box);
+    Box box;
+    if (CUresult wrong = ReadCopy(context, *copy, &target, &source, &box)) return wrong;
+    return Transfer(context, stream, wait, target, source, box, copy);
   });
 }
 
 CUresult Copy2D(const CUDA_MEMCPY2D* c, CUstream stream, bool wait) {
   if (!c) return CUDA_ERROR_INVALID_VALUE;
-  return CopyPitched(
-      stream, wait,
-      {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, 0, c->dstPitch, 0},
-      {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, 0, c->srcPitch, 0},
-      {c->WidthInBytes, c->Height, 1});
-}
-
-CUresult Copy3D(const CUDA_MEMCPY3D* c, CUstream stream, bool wait) {
-  if (!c || c->srcLOD || c->dstLOD || c->reserved0 || c->reserved1) return CUDA_ERROR_INVALID_VALUE;
-  return CopyPitched(stream, wait,
-                     {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY,
-                      c->dstZ, c->dstPitch, c->dstHeight},
-                     {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY,
-                      c->srcZ, c->srcPitch, c->srcHeight},
-                     {c->WidthInBytes, c->Height, c->Depth});
+  CUDA_MEMCPY3D wide{};
+  wide.srcXInBytes = c->srcXInBytes;
+  wide.srcY = c->srcY;
+  wide.srcMemoryType = c->srcMemoryType;
+  wide.srcHost = c->srcHost;
+  wide.srcDevice = c->srcDevice;
+  wide.srcArray = c->srcArray;
+  wide.srcPitch = c->srcPitch;
+  wide.dstXInBytes = c->dstXInBytes;
+  wide.dstY = c->dstY;
+  wide.dstMemoryType = c->dstMemoryType;
+  wide.dstHost = c->dstHost;
+  wide.dstDevice = c->dstDevice;
+  wide.dstArray = c->dstArray;
+  wide.dstPitch = c->dstPitch;
+  wide.WidthInBytes = c->WidthInBytes;
+  wide.Height = c->Height;
+  wide.Depth = 1;
+  return Copy3D(&wide, stream, wait);
 }
 
 // One end of a copy of a run of bytes: linear memory, or an array, whose bytes count row after row.

@@ -1,5 +1,6 @@
 // Events.
 #include "softcuda/exports.h"
+#include "softcuda/graph/recorder.h"
 #include "softcuda/pause.h"
 
 using namespace cuplex;
@@ -7,13 +8,18 @@ using namespace cuplex::softcuda;
 
 namespace {
 
-CUresult Record(CUevent hEvent, CUstream hStream) {
+CUresult Record(CUevent hEvent, CUstream hStream, unsigned flags) {
   return InContext([&](Context& current) -> CUresult {
     Ref<Event> event = current.driver.events.Find(hEvent);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
-    Submission submission(current, hStream);
+    Submission submission(current, hStream, Submission::Captured::kTake);
     if (submission.result) return submission.result;
     if (&event->context != &submission.context()) return CUDA_ERROR_INVALID_HANDLE;
+    if (submission.captured()) [[unlikely]] {
+      CapturedStream to(submission);
+      return CaptureRecord(to, *event, flags);
+    }
+    event->captured.store(false, std::memory_order_relaxed);
     uint64_t record = event->NextRecord();
     uint64_t number = submission.Push(
         [event, record](Stream&) {
@@ -37,6 +43,9 @@ CUresult Elapsed(float* milliseconds, CUevent start, CUevent end) {
     if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
     Ref<Event> first = current.driver.events.Find(start), last = current.driver.events.Find(end);
     if (!first || !last || !first->timed() || !last->timed()) return CUDA_ERROR_INVALID_HANDLE;
+    for (Event* event : {first.get(), last.get()}) {
+      if (CUresult refused = current.driver.graphs.Refuse(*event)) return refused;
+    }
     Event::Mark from = first->mark(), to = last->mark();
     if (!from.stream || !to.stream) return CUDA_ERROR_INVALID_HANDLE;
     if (!from.Done() || !to.Done()) return CUDA_ERROR_NOT_READY;
@@ -71,17 +80,18 @@ CUresult cuEventDestroy_v2(CUevent hEvent) {
 }
 CUresult cuEventDestroy(CUevent hEvent) { return cuEventDestroy_v2(hEvent); }
 
-CUresult cuEventRecord(CUevent hEvent, CUstream hStream) { return Record(hEvent, hStream); }
+CUresult cuEventRecord(CUevent hEvent, CUstream hStream) { return Record(hEvent, hStream, 0); }
 
 CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
   if (flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) return CUDA_ERROR_INVALID_VALUE;
-  return Record(hEvent, hStream);
+  return Record(hEvent, hStream, flags);
 }
 
 CUresult cuEventQuery(CUevent hEvent) {
   return InDriver([&](Driver& driver) -> CUresult {
     Ref<Event> event = driver.events.Find(hEvent);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult refused = driver.graphs.Refuse(*event)) return refused;
     if (!event->mark().Done()) return CUDA_ERROR_NOT_READY;
     return FaultOf(driver, *event);
   });
@@ -91,6 +101,7 @@ CUresult cuEventSynchronize(CUevent hEvent) {
   return InDriver([&](Driver& driver) -> CUresult {
     Ref<Event> event = driver.events.Find(hEvent);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult refused = driver.graphs.Refuse(*event)) return refused;
     Event::Mark mark = event->mark();
     if (mark.stream) mark.stream->Wait(mark.number);
     if (Ref<Context> context = driver.contexts.Find(&event->context)) context->GiveText();

@@ -11,6 +11,7 @@ CUresult AllocatePinned(void** out, size_t size, unsigned flags) {
     constexpr unsigned kKnown =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     if (!out || !size || flags & ~kKnown) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = context.driver.graphs.RefuseUnsafe()) return refused;
     Block want;
     want.kind = Block::Kind::kPinned;
     want.size = size;

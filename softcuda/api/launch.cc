@@ -1,33 +1,14 @@
 // Launches.
-#include <algorithm>
-#include <cstring>
 #include <memory>
 
 #include "softcuda/exports.h"
-#include "softcuda/occupancy.h"
+#include "softcuda/graph/recorder.h"
+#include "softcuda/grid.h"
 
 using namespace cuplex;
 using namespace cuplex::softcuda;
 
 namespace {
-
-struct Shape {
-  std::array<uint32_t, 3> grid, block;
-  uint32_t dynamic_shared;
-};
-
-CUresult CodeOf(Fault::Kind kind) {
-  switch (kind) {
-    case Fault::Kind::kIllegalAddress:
-      return CUDA_ERROR_ILLEGAL_ADDRESS;
-    case Fault::Kind::kMisalignedAddress:
-      return CUDA_ERROR_MISALIGNED_ADDRESS;
-    case Fault::Kind::kAssert:
-      return CUDA_ERROR_ASSERT;
-    default:
-      return CUDA_ERROR_LAUNCH_FAILED;
-  }
-}
 
 // A grid on its way through a stream. The kernel stays: whoever unloads its module waits for the context.
 struct Grid {
@@ -44,114 +25,10 @@ struct Grid {
   std::byte* params() { return large ? large.get() : small; }
 
   Progress operator()(Stream& stream) {
-    // Grid-wide barriers count in the workspace from zero.
-    if (workspace) std::memset(reinterpret_cast<void*>(workspace), 0, kPage);
-    Launch launch;
-    launch.kernel = kernel;
-    launch.grid = shape.grid;
-    launch.block = shape.block;
-    launch.dynamic_shared = shape.dynamic_shared;
-    launch.params = {params(), param_bytes};
-    launch.grid_id = context->device.NextGrid();
-    launch.cooperative_workspace = workspace;
-    launch.text = &context->text;
-    launch.heap = context->heap();
-    launch.textures = &context->textures.table();
-    auto outcome = context->device.workers().Run(launch, &stream.control);
-    if (Driver::text_receiver.load(std::memory_order_relaxed)) context->GiveText();
-    if (!outcome.ok()) {
-      Log().warn("{}", outcome.error().sentence);
-      context->Fail(outcome.error().blame == Blame::kExhausted ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
-                                                               : CUDA_ERROR_LAUNCH_FAILED);
-    } else if (*outcome) {
-      Log().warn("{}", (**outcome).Sentence());
-      context->Fail(CodeOf((**outcome).kind));
-    }
+    RunGrid(*context, stream, kernel, shape, {params(), param_bytes}, workspace);
     return Progress::kDone;
   }
 };
-
-CUresult CheckShape(const Shape& shape) {
-  constexpr std::array<uint32_t, 3> kMostBlocks = {INT32_MAX, 65535, 65535}, kMostThreads = {1024, 1024, 64};
-  for (int i = 0; i < 3; ++i) {
-    if (!shape.grid[i] || !shape.block[i] || shape.grid[i] > kMostBlocks[i] ||
-        shape.block[i] > kMostThreads[i]) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-  }
-  return shape.block[0] * shape.block[1] * shape.block[2] > kMaxThreadsPerBlock ? CUDA_ERROR_INVALID_VALUE
-                                                                                : CUDA_SUCCESS;
-}
-
-CUresult CheckAgainst(const Function& function, const Shape& shape) {
-  const KernelInfo& info = function.info;
-  if (info.reqntid[0] && info.reqntid != shape.block) return CUDA_ERROR_INVALID_VALUE;
-  if (shape.block[0] * shape.block[1] * shape.block[2] > info.max_threads)
-    return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-  if (shape.dynamic_shared > function.settings.MaxDynamicShared(info)) return CUDA_ERROR_INVALID_VALUE;
-  return CUDA_SUCCESS;
-}
-
-// `extra` is a list of name, value, name, value, ..., end: one buffer with all parameters.
-CUresult ReadExtra(void** extra, const void** buffer, size_t* size) {
-  size_t* size_at = nullptr;
-  for (int i = 0; i < 16; i += 2) {
-    if (extra[i] == CU_LAUNCH_PARAM_END) {
-      if (!*buffer || !size_at) return CUDA_ERROR_INVALID_VALUE;
-      *size = *size_at;
-      return CUDA_SUCCESS;
-    }
-    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
-      *buffer = extra[i + 1];
-    } else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
-      size_at = static_cast<size_t*>(extra[i + 1]);
-    } else {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-  }
-  return CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult ReadParams(const KernelInfo& info, void** params, void** extra, Grid* grid) {
-  grid->param_bytes = info.param_bytes;
-  if (!info.param_bytes) return CUDA_SUCCESS;
-  if (!params == !extra) return CUDA_ERROR_INVALID_VALUE;
-  if (info.param_bytes > Grid::kInline) grid->large.reset(new std::byte[info.param_bytes]);
-  if (extra) {
-    const void* buffer = nullptr;
-    size_t size = 0;
-    if (CUresult wrong = ReadExtra(extra, &buffer, &size)) return wrong;
-    // A buffer may stop at the end of its last parameter, or be padded after it.
-    if (size < info.params.back().offset + info.params.back().size) return CUDA_ERROR_INVALID_VALUE;
-    std::memcpy(grid->params(), buffer, std::min<size_t>(size, info.param_bytes));
-    return CUDA_SUCCESS;
-  }
-  for (size_t i = 0; i < info.params.size(); ++i) {
-    if (!params[i]) return CUDA_ERROR_INVALID_VALUE;
-    std::memcpy(grid->params() + info.params[i].offset, params[i], info.params[i].size);
-  }
-  return CUDA_SUCCESS;
-}
-
-// Gives the stream memory for the barrier of its cooperative grids, which follow one another, so one is
-// enough.
-CUresult MakeWorkspace(Context& context, Stream& stream) {
-  Block want;
-  want.kind = Block::Kind::kModule;
-  want.size = kPage;
-  want.device = &context.device;
-  want.context = &context;
-  uintptr_t base;
-  if (CUresult failed = context.driver.memory.Allocate(std::move(want), &base)) return failed;
-  std::lock_guard guard(context.lock);
-  bool live = HandleTable<Stream>::IsLive(&stream);
-  if (live && !stream.workspace) {
-    stream.workspace = base;
-  } else {
-    (void)context.driver.memory.Free(base, 1u << static_cast<unsigned>(Block::Kind::kModule));
-  }
-  return live ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
 
 CUresult LaunchGrid(CUfunction handle, const Shape& shape, CUstream stream, void** params, void** extra,
                     bool cooperative) {
@@ -162,8 +39,12 @@ CUresult LaunchGrid(CUfunction handle, const Shape& shape, CUstream stream, void
     grid.workspace = 0;
     Ref<Function> found;  // where the handle alone was not enough
     for (;;) {
-      Submission submission(current, stream);
+      Submission submission(current, stream, Submission::Captured::kTake);
       if (submission.result) return submission.result;
+      if (submission.captured()) [[unlikely]] {
+        CapturedStream to(submission);
+        return CaptureKernel(to, handle, shape, params, extra, cooperative);
+      }
       Context& context = submission.context();
       Function* function =
           current.driver.functions.Peek(found ? static_cast<void*>(found.get()) : handle, &context);
@@ -190,18 +71,12 @@ CUresult LaunchGrid(CUfunction handle, const Shape& shape, CUstream stream, void
       if (CUresult wrong = CheckAgainst(*function, shape)) return wrong;
       if (cooperative) {
         grid.workspace = submission.stream().workspace;
-        uint32_t threads = shape.block[0] * shape.block[1] * shape.block[2];
-        uint64_t blocks = uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
-        // What programs compute from occupancy, and never more than can make progress together.
-        const int each = BlocksPerMultiprocessor(context.device, *function, threads, shape.dynamic_shared);
-        const uint64_t most = static_cast<uint64_t>(std::max(each, 1));
-        if (blocks > most * context.device.multiprocessors ||
-            blocks >
-                context.device.workers().ResidentBlocks(function->kernel, threads, shape.dynamic_shared)) {
-          return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-        }
+        if (CUresult wrong = CheckCooperative(context, *function, shape)) return wrong;
       }
-      if (CUresult wrong = ReadParams(function->info, params, extra, &grid)) return wrong;
+      const uint32_t bytes = function->info.param_bytes;
+      grid.param_bytes = bytes;
+      if (bytes > Grid::kInline && !grid.large) grid.large.reset(new std::byte[bytes]);
+      if (CUresult wrong = ReadParams(function->info, params, extra, grid.params())) return wrong;
       grid.context = &context;
       grid.kernel = function->kernel;
       submission.Push(std::move(grid));

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "softcuda/exports.h"
+#include "softcuda/graph/recorder.h"
 
 using namespace cuplex;
 using namespace cuplex::softcuda;
@@ -14,6 +15,7 @@ constexpr size_t kPitch = 512;
 
 CUresult Allocate(Context& context, Block::Kind kind, size_t size, unsigned flags, CUdeviceptr* out) {
   if (!out || !size) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult refused = context.driver.graphs.RefuseUnsafe()) return refused;
   Block want;
   want.kind = kind;
   want.size = size;
@@ -24,6 +26,19 @@ CUresult Allocate(Context& context, Block::Kind kind, size_t size, unsigned flag
   if (CUresult failed = context.driver.memory.Allocate(std::move(want), &base)) return failed;
   *out = base;
   return CUDA_SUCCESS;
+}
+
+// Memory of a graph's allocation node, where that is one.
+std::shared_ptr<graph::Memory> GraphMemory(Driver& driver, CUdeviceptr address) {
+  if (!driver.graphs.has_memory()) return nullptr;
+  std::lock_guard guard(driver.graphs.lock);
+  return driver.graphs.MemoryAt(address);
+}
+
+// It may be allocated again by the next launch; the memory stays the graph's.
+CUresult FreeGraphMemory(Driver& driver, graph::Memory& memory) {
+  std::lock_guard guard(driver.graphs.lock);
+  return std::exchange(memory.allocated, false) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace
@@ -65,6 +80,12 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flag
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
   return InContext([&](Context& current) -> CUresult {
     if (!dptr) return CUDA_SUCCESS;
+    if (CUresult refused = current.driver.graphs.RefuseUnsafe()) return refused;
+    if (auto memory = GraphMemory(current.driver, dptr)) {
+      if (CUresult wrong = FreeGraphMemory(current.driver, *memory)) return wrong;
+      current.Synchronize();
+      return current.fault();
+    }
     auto block = current.driver.memory.BlockAt(dptr);
     constexpr unsigned kKinds =
         Bit(Block::Kind::kDevice) | Bit(Block::Kind::kManaged) | Bit(Block::Kind::kPool);
@@ -125,8 +146,12 @@ CUresult AllocateFrom(Context& current, Ref<Pool> pool, CUdeviceptr* out, size_t
   Ref<Stream> stream;
   Context* context;
   {
-    Submission submission(current, handle);
+    Submission submission(current, handle, Submission::Captured::kTake);
     if (submission.result) return submission.result;
+    if (submission.captured()) [[unlikely]] {
+      CapturedStream to(submission);
+      return CaptureAlloc(to, size, out);
+    }
     stream = HandleTable<Stream>::Share(&submission.stream());
     context = &submission.context();
   }
@@ -173,6 +198,17 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPoo
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   return InContext([&](Context& current) -> CUresult {
     if (!dptr) return CUDA_SUCCESS;
+    auto memory = GraphMemory(current.driver, dptr);
+    if (memory || current.driver.graphs.any()) [[unlikely]] {
+      Submission submission(current, hStream, Submission::Captured::kTake);
+      if (submission.result) return submission.result;
+      if (submission.captured()) {
+        CapturedStream to(submission);
+        return memory ? to.Append(graph::FreeWork{std::move(memory)}) : CUDA_ERROR_INVALID_VALUE;
+      }
+      submission.Release();
+      if (memory) return FreeGraphMemory(current.driver, *memory);
+    }
     constexpr unsigned kKinds = Bit(Block::Kind::kPool) | Bit(Block::Kind::kDevice);
     auto block = current.driver.memory.BlockAt(dptr);
     if (!block || !(Bit(block->kind) & kKinds)) return CUDA_ERROR_INVALID_VALUE;

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "softcuda/exports.h"
+#include "softcuda/graph/recorder.h"
 
 using namespace cuplex;
 using namespace cuplex::softcuda;
@@ -31,7 +32,7 @@ CUresult WithStream(CUstream handle, F&& f) {
     Ref<Stream> stream;
     Context* context;
     {
-      Submission submission(current, handle);
+      Submission submission(current, handle, Submission::Captured::kIgnore);
       if (submission.result) return submission.result;
       stream = HandleTable<Stream>::Share(&submission.stream());
       context = &submission.context();
@@ -65,6 +66,7 @@ CUresult cuStreamDestroy_v2(CUstream hStream) {
     Ref<Stream> stream = driver.streams.Find(hStream);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     Ref<Context> context = driver.contexts.Find(&stream->context);
+    driver.graphs.Forget(*stream);
     if (!context || stream.get() == context->legacy() || !context->RetireStream(stream.get())) {
       return CUDA_ERROR_INVALID_HANDLE;
     }
@@ -75,6 +77,7 @@ CUresult cuStreamDestroy(CUstream hStream) { return cuStreamDestroy_v2(hStream);
 
 CUresult cuStreamQuery(CUstream hStream) {
   return WithStream(hStream, [](Context& context, const Ref<Stream>& stream) -> CUresult {
+    if (CUresult refused = context.driver.graphs.Refuse(*stream)) return refused;
     if (!AllDone(context, *stream)) return CUDA_ERROR_NOT_READY;
     return context.fault();
   });
@@ -82,6 +85,7 @@ CUresult cuStreamQuery(CUstream hStream) {
 
 CUresult cuStreamSynchronize(CUstream hStream) {
   return WithStream(hStream, [](Context& context, const Ref<Stream>& stream) -> CUresult {
+    if (CUresult refused = context.driver.graphs.Refuse(*stream)) return refused;
     if (stream->kind == Stream::Kind::kLegacy) {
       context.SynchronizeLegacy();
     } else {
@@ -98,7 +102,13 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
     Ref<Event> event = current.driver.events.Find(hEvent);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     Event::Mark mark = event->mark();
-    Submission submission(current, hStream);
+    Submission submission(current, hStream, Submission::Captured::kTake);
+    if (submission.captured() || event->captured.load(std::memory_order_relaxed)) [[unlikely]] {
+      CapturedStream to(submission);
+      bool taken;
+      CUresult result = CaptureWait(to, *event, Flags, &taken);
+      return taken ? result : cuStreamWaitEvent(hStream, hEvent, Flags);
+    }
     if (submission.result) return submission.result;
     if (!mark.Done() && mark.stream.get() != &submission.stream())
       submission.PushWait(*mark.stream, mark.number);
@@ -109,8 +119,12 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
   return InContext([&](Context& current) -> CUresult {
     if (!fn) return CUDA_ERROR_INVALID_VALUE;
-    Submission submission(current, hStream);
+    Submission submission(current, hStream, Submission::Captured::kTake);
     if (submission.result) return submission.result;
+    if (submission.captured()) [[unlikely]] {
+      CapturedStream to(submission);
+      return to.Append(graph::HostWork{fn, userData});
+    }
     submission.Push(HostCall([fn, userData] { fn(userData); }));
     return CUDA_SUCCESS;
   });
@@ -186,25 +200,6 @@ CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreen
   if (!pCtx || !pGreenCtx) return CUDA_ERROR_INVALID_VALUE;
   *pGreenCtx = nullptr;
   return cuStreamGetCtx(hStream, pCtx);
-}
-
-// Nothing is ever captured: cuStreamBeginCapture is refused.
-CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus) {
-  return WithStream(hStream, [&](Context&, const Ref<Stream>&) -> CUresult {
-    if (!captureStatus) return CUDA_ERROR_INVALID_VALUE;
-    *captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
-    return CUDA_SUCCESS;
-  });
-}
-
-CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t*,
-                                   CUgraph*, const CUgraphNode**, size_t*) {
-  return cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t*,
-                                   CUgraph*, const CUgraphNode**, const CUgraphEdgeData**, size_t*) {
-  return cuStreamIsCapturing(hStream, captureStatus_out);
 }
 
 CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream) {
