@@ -96,8 +96,8 @@ TEST(ExportTable, IsRefusedWithAdvice) {
 
 TEST(NotCarried, IsRefused) {
   ASSERT_CU(cuInit(0));
-  CUgraph graph;
-  EXPECT_CODE(cuGraphCreate(&graph, 0), CUDA_ERROR_NOT_SUPPORTED);
+  CUgraphConditionalHandle handle;
+  EXPECT_CODE(cuGraphConditionalHandleCreate(&handle, nullptr, nullptr, 0, 0), CUDA_ERROR_NOT_SUPPORTED);
 }
 
 }  // namespace

@@ -199,7 +199,7 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   return InContext([&](Context& current) -> CUresult {
     if (!dptr) return CUDA_SUCCESS;
     auto memory = GraphMemory(current.driver, dptr);
-    if (memory || current.driver.graphs.any()) [[unlikely]] {
+    if (memory || current.driver.graphs.capturing()) [[unlikely]] {
       Submission submission(current, hStream, Submission::Captured::kTake);
       if (submission.result) return submission.result;
       if (submission.captured()) {

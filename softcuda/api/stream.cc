@@ -103,13 +103,13 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     Event::Mark mark = event->mark();
     Submission submission(current, hStream, Submission::Captured::kTake);
+    if (submission.result) return submission.result;
     if (submission.captured() || event->captured.load(std::memory_order_relaxed)) [[unlikely]] {
       CapturedStream to(submission);
       bool taken;
       CUresult result = CaptureWait(to, *event, Flags, &taken);
       return taken ? result : cuStreamWaitEvent(hStream, hEvent, Flags);
     }
-    if (submission.result) return submission.result;
     if (!mark.Done() && mark.stream.get() != &submission.stream())
       submission.PushWait(*mark.stream, mark.number);
     return CUDA_SUCCESS;

@@ -187,7 +187,8 @@ void PushApart(Submission& submission, const Step& step) {
 
 CUresult LaunchExec(Context& current, GraphExec& exec, CUstream handle) {
   for (;;) {
-    Submission submission(current, handle, Submission::Captured::kTake);
+    // The caller has looked for captures, whose lock this thread holds.
+    Submission submission(current, handle, Submission::Captured::kIgnore);
     if (submission.result) return submission.result;
     Context& context = submission.context();
     if (&context != exec.context || context.id != exec.context_id) return CUDA_ERROR_INVALID_CONTEXT;

@@ -38,9 +38,9 @@ class Graphs {
   /// Memory of allocation nodes, by its address; null where that is none.
   void Learn(const std::shared_ptr<graph::Memory>& memory);
   std::shared_ptr<graph::Memory> MemoryAt(uint64_t address);
-  /// Whether there has ever been any; without the lock.
   /// Whether any stream is being captured; without the lock.
-  bool any() const { return capturing(); }
+  bool capturing() const { return captured_.load(std::memory_order_relaxed) != 0; }
+  /// Whether there has ever been memory of allocation nodes; without the lock.
   bool has_memory() const { return has_memory_.load(std::memory_order_relaxed); }
 
   /// The stream may be named to `captures` from here on.
@@ -65,7 +65,6 @@ class Graphs {
     auto at = known_.find(handle);
     return at != known_.end() && at->second == kind ? reinterpret_cast<T*>(handle) : nullptr;
   }
-  bool capturing() const { return captured_.load(std::memory_order_relaxed) != 0; }
 
   std::unordered_map<const void*, Kind> known_;
   std::map<uint64_t, std::weak_ptr<graph::Memory>> memory_;
