@@ -22,9 +22,9 @@ void Device::Require(CUresult result, const char* call) const {
                 ", CUDA_SUCCESS was expected.");
 }
 
-void Kernel::LaunchWith(Extent grid, Extent block, void** arguments) const {
+void Kernel::LaunchWith(CUstream stream, Extent grid, Extent block, void** arguments) const {
   device_.Require(device_.cu().cuLaunchKernel(function_, grid.x, grid.y, grid.z, block.x, block.y, block.z, 0,
-                                              nullptr, arguments, nullptr),
+                                              stream, arguments, nullptr),
                   "cuLaunchKernel");
 }
 

@@ -44,14 +44,19 @@ class Kernel {
   /// parameter.
   template <typename... A>
   void Launch(Extent grid, Extent block, A... arguments) const {
+    LaunchIn(nullptr, grid, block, arguments...);
+  }
+  /// The same in a stream.
+  template <typename... A>
+  void LaunchIn(CUstream stream, Extent grid, Extent block, A... arguments) const {
     void* pointers[] = {nullptr, &arguments...};
-    LaunchWith(grid, block, pointers + 1);
+    LaunchWith(stream, grid, block, pointers + 1);
   }
 
  private:
   friend class Module;
   Kernel(const Device& device, CUfunction function) : device_(device), function_(function) {}
-  void LaunchWith(Extent grid, Extent block, void** arguments) const;
+  void LaunchWith(CUstream stream, Extent grid, Extent block, void** arguments) const;
 
   const Device& device_;
   CUfunction function_;

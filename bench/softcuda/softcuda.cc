@@ -108,6 +108,28 @@ void PrintOverhead(const char* name, double nanoseconds, const Options& options)
   std::fflush(stdout);
 }
 
+/// Nanoseconds for each of the kernels of a graph of `nodes` empty ones, launched again and again.
+double GraphNode(const Device& device, const Kernel& nothing, int nodes) {
+  constexpr int kLaunches = 50;
+  const DriverTable& cu = device.cu();
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  device.Require(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  device.Require(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
+  for (int i = 0; i < nodes; ++i) nothing.LaunchIn(stream, {1}, {1});
+  device.Require(cu.cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
+  device.Require(cu.cuGraphInstantiateWithFlags(&exec, graph, 0), "cuGraphInstantiate");
+  const double all = Nanoseconds([&] {
+    for (int i = 0; i < kLaunches; ++i) device.Require(cu.cuGraphLaunch(exec, stream), "cuGraphLaunch");
+    device.Require(cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
+  });
+  (void)cu.cuGraphExecDestroy(exec);
+  (void)cu.cuGraphDestroy(graph);
+  (void)cu.cuStreamDestroy_v2(stream);
+  return all / (nodes * kLaunches);
+}
+
 void MeasureOverheads(const Device& device, const Options& options) {
   constexpr int kLaunches = 10000;
   constexpr int kRounds = 256;
@@ -122,6 +144,7 @@ void MeasureOverheads(const Device& device, const Options& options) {
   std::vector<double> streamed;
   std::vector<double> waited;
   std::vector<double> barriers;
+  std::vector<double> nodes;
   for (int repetition = 0; repetition < 9; ++repetition) {
     streamed.push_back(Nanoseconds([&] {
                          for (int i = 0; i < kLaunches; ++i) nothing.Launch({1}, {1});
@@ -134,6 +157,7 @@ void MeasureOverheads(const Device& device, const Options& options) {
         device.Synchronize();
       }));
     }
+    nodes.push_back(GraphNode(device, nothing, 200));
     const auto loop = [&](const Kernel& kernel) {
       return Nanoseconds([&] {
         kernel.Launch({kBlocks}, {kThreads}, out.at(), kRounds);
@@ -145,6 +169,7 @@ void MeasureOverheads(const Device& device, const Options& options) {
   }
   PrintOverhead("launch, back to back", Median(streamed), options);
   PrintOverhead("launch and wait", Median(waited), options);
+  PrintOverhead("kernel of a graph of 200", Median(nodes), options);
   PrintOverhead("barrier, of a thread", Median(barriers), options);
 }
 

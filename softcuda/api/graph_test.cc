@@ -1,5 +1,5 @@
-// What is softcuda's own about graphs: handles that are wrong, lives that end early, faults, threads. What every
-// driver does is in tests/conformance/graph_launch_test.cc.
+// What is softcuda's own about graphs: handles that are wrong, lives that end early, faults, threads. What
+// every driver does is in tests/conformance/graph_launch_test.cc.
 #include <cstdint>
 #include <thread>
 #include <vector>
