@@ -17,7 +17,7 @@ class Event {
 
   Context& context;  // lives as long as the event's handle
   const unsigned flags;
-  size_t place = 0;  // in the context's list, guarded by the context's lock
+  size_t place = 0;                   // in the context's list, guarded by the context's lock
   std::atomic<bool> captured{false};  // its last record was in a captured stream; see graph/graphs.h
   bool timed() const { return !(flags & CU_EVENT_DISABLE_TIMING); }
 
