@@ -54,6 +54,9 @@ struct SameCall<R(A...), S(B...)>
 #define CHECK_SIZE(type) \
   static_assert(sizeof(::type) == sizeof(ours::type) && alignof(::type) == alignof(ours::type))
 CHECK_SIZE(CUuuid);
+CHECK_SIZE(CUdevResource);
+CHECK_SIZE(CUdevSmResource);
+CHECK_SIZE(CUexecAffinityParam);
 CHECK_SIZE(CUDA_MEMCPY2D);
 CHECK_SIZE(CUDA_MEMCPY3D);
 CHECK_SIZE(CUDA_MEMCPY3D_PEER);

@@ -1032,6 +1032,15 @@ typedef enum CUdevResourceType_enum {
   CU_DEV_RESOURCE_TYPE_SM = 1,
 } CUdevResourceType;
 
+typedef enum CUgreenCtxCreate_flags_enum {
+  CU_GREEN_CTX_DEFAULT_STREAM = 1,
+} CUgreenCtxCreate_flags;
+
+typedef enum CUdevSmResourceSplit_flags_enum {
+  CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING = 1,
+  CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2,
+} CUdevSmResourceSplit_flags;
+
 typedef enum CUoutput_mode_enum {
   CU_OUT_KEY_VALUE_PAIR = 0,
   CU_OUT_CSV = 1,

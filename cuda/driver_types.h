@@ -467,6 +467,22 @@ struct CUctxCigParam_st {
   void* sharedData;
 };
 
+struct CUdevSmResource {
+  unsigned int smCount;
+  unsigned int minSmPartitionSize;
+  unsigned int smCoscheduledAlignment;
+};
+
+// The driver's own marks of a resource are in its padding.
+struct CUdevResource_st {
+  CUdevResourceType type;
+  unsigned char _internal_padding[92];
+  union {
+    CUdevSmResource sm;
+    unsigned char _oversize[48];
+  };
+};
+
 struct CUexecAffinitySmCount_st {
   unsigned int val;
 };

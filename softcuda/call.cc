@@ -24,13 +24,13 @@ Thread::~Thread() {
   for (auto& own : streams) own.context->RetireStream(own.stream.get());
 }
 
-void Thread::SetCurrent(Ref<Context> context) {
+void Thread::SetCurrent(Current current) {
   if (contexts.empty()) {
-    if (context) contexts.push_back(std::move(context));
+    if (current.context) contexts.push_back(std::move(current));
     return;
   }
-  contexts.back() = std::move(context);
-  if (!contexts.back()) contexts.pop_back();
+  contexts.back() = std::move(current);
+  if (!contexts.back().context) contexts.pop_back();
 }
 
 Ref<Stream> Thread::StreamIn(Context& context) {

@@ -23,15 +23,20 @@ struct Thread {
     Ref<Stream> stream;
   };
 
-  std::vector<Ref<Context>> contexts;  // the stack; the last is current; entries may be null
-  std::vector<OwnStream> streams;      // default streams of this thread, one a context
-  bool per_thread_default = false;     // NULL means this thread's own stream
-  const uint64_t id;                   // never used twice
+  struct Current {
+    Ref<Context> context;     // may be null
+    Ref<GreenContext> green;  // where it was made current as one
+  };
+  std::vector<Current> contexts;    // the stack; the last is current
+  std::vector<OwnStream> streams;   // default streams of this thread, one a context
+  bool per_thread_default = false;  // NULL means this thread's own stream
+  const uint64_t id;                // never used twice
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
   static Thread& Here();
-  Context* current() const { return contexts.empty() ? nullptr : contexts.back().get(); }
-  void SetCurrent(Ref<Context> context);
+  Context* current() const { return contexts.empty() ? nullptr : contexts.back().context.get(); }
+  GreenContext* green() const { return contexts.empty() ? nullptr : contexts.back().green.get(); }
+  void SetCurrent(Current current);
   /// This thread's default stream in `context`, made when first asked for; null where there is no room.
   Ref<Stream> StreamIn(Context& context);
 };

@@ -7,6 +7,8 @@
 
 #include "softcuda/call.h"
 #include "softcuda/driver.h"
+#include "softcuda/green_context.h"
+#include "softcuda/pause.h"
 
 namespace cuplex::softcuda {
 namespace {
@@ -18,10 +20,11 @@ constexpr size_t kPrintfFifo = size_t{1} << 20;
 
 }  // namespace
 
-Context::Context(Driver& driver, Device& device, unsigned flags, bool primary, unsigned api_version,
-                 uint64_t id)
+Context::Context(Driver& driver, Device& device, Partition* part, unsigned flags, bool primary,
+                 unsigned api_version, uint64_t id)
     : driver(driver),
       device(device),
+      partition(part ? *part : device.whole()),
       primary(primary),
       api_version(api_version),
       id(id),
@@ -78,9 +81,9 @@ CUresult Context::MakeHeap() {
   return CUDA_SUCCESS;
 }
 
-Ref<Stream> Context::MakeStream(Stream::Kind kind, int priority) {
-  Ref<Stream> stream =
-      driver.streams.Make(this, *this, device.streams(), fault_, kind, priority, driver.NextId());
+Ref<Stream> Context::MakeStream(Stream::Kind kind, int priority, GreenContext* green) {
+  Ref<Stream> stream = driver.streams.Make(this, *this, green ? green->partition : partition, fault_, kind,
+                                           priority, driver.NextId(), green);
   if (!stream) return {};
   std::lock_guard guard(lock);
   if (dead()) {
@@ -142,12 +145,28 @@ void Context::Synchronize() {
   GiveText();
 }
 
-void Context::SynchronizeLegacy() {
+std::vector<Ref<Stream>> Context::StreamsOf(const GreenContext* green, bool retire) {
+  std::vector<Ref<Stream>> found;
+  std::lock_guard guard(lock);
+  for (auto& stream : streams_) {
+    if (green && stream->green != green) continue;
+    if (!HandleTable<Stream>::IsLive(stream.get())) continue;
+    if (retire) HandleTable<Stream>::Retire(stream.get());
+    found.push_back(stream);
+  }
+  return found;
+}
+
+Stream* Context::NullStreamOf(const Stream& stream) const {
+  return stream.green ? stream.green->null_stream.get() : legacy();
+}
+
+void Context::SynchronizeLegacy(const Stream& legacy) {
   std::vector<std::pair<Ref<Stream>, uint64_t>> busy;
   {
     std::lock_guard guard(lock);
     for (auto& stream : streams_) {
-      if (stream->kind != Stream::Kind::kNonBlocking && !stream->Idle()) {
+      if (stream->green == legacy.green && stream->kind != Stream::Kind::kNonBlocking && !stream->Idle()) {
         busy.emplace_back(stream, stream->submitted());
       }
     }
@@ -156,10 +175,10 @@ void Context::SynchronizeLegacy() {
   GiveText();
 }
 
-bool Context::LegacyIdle() {
+bool Context::LegacyIdle(const Stream& legacy) {
   std::lock_guard guard(lock);
-  return std::ranges::all_of(streams_, [](const Ref<Stream>& stream) {
-    return stream->kind == Stream::Kind::kNonBlocking || stream->Idle();
+  return std::ranges::all_of(streams_, [&](const Ref<Stream>& stream) {
+    return stream->green != legacy.green || stream->kind == Stream::Kind::kNonBlocking || stream->Idle();
   });
 }
 
@@ -218,12 +237,19 @@ void Context::Die() {
     dying_streams.swap(streams_);
   }
   driver.memory.FreeAll(*this);
+  if (&partition != &device.whole()) device.GivePart(&partition);
 }
 
 // ------------------------------------------------------------------------------------------- Submission
 
 Submission::Submission(Context& current, CUstream handle, Captured captured) : context_(&current) {
+  GreenContext* green = Thread::Here().green();
+  if (green && &green->context() != &current) green = nullptr;
   if (handle == CU_STREAM_PER_THREAD || (!handle && Thread::Here().per_thread_default)) {
+    if (green) {
+      result = CUDA_ERROR_INVALID_HANDLE;
+      return;
+    }
     per_thread_ = Thread::Here().StreamIn(current);
     if (!per_thread_) {
       result = current.dead() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_OUT_OF_MEMORY;
@@ -231,7 +257,7 @@ Submission::Submission(Context& current, CUstream handle, Captured captured) : c
     }
     stream_ = per_thread_.get();
   } else if (!handle || handle == CU_STREAM_LEGACY) {
-    stream_ = current.legacy();
+    stream_ = green ? green->null_stream.get() : current.legacy();
   } else if (Ref<Stream> stream; !current.driver.streams.Peek(handle, &current) &&
                                  (stream = current.driver.streams.Find(handle))) {
     // A stream of another context: the work is that context's.
@@ -244,7 +270,7 @@ Submission::Submission(Context& current, CUstream handle, Captured captured) : c
   }
   context_->lock.lock();
   locked_ = true;
-  if (context_->dead()) {
+  if (context_->dead() || (green && stream_ && !HandleTable<Stream>::IsLive(stream_))) {
     result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
   } else if (CUresult fault = context_->fault()) {
     result = fault;
@@ -258,13 +284,14 @@ Submission::Submission(Context& current, CUstream handle, Captured captured) : c
 // Captures have a lock of their own, which is never taken with a context's in hand.
 void Submission::CheckCaptures(Captured captured) {
   if (captured == Captured::kIgnore || (captured == Captured::kTake && this->captured())) return;
-  if (!this->captured() && stream_ != context_->legacy()) return;
+  if (!this->captured() && stream_->kind != Stream::Kind::kLegacy) return;
   std::vector<graph::StreamId> blocking;
   for (auto& other : context_->streams_) {
-    if (other->kind == Stream::Kind::kBlocking) blocking.push_back(other->id);
+    if (other->green == stream_->green && other->kind == Stream::Kind::kBlocking)
+      blocking.push_back(other->id);
   }
   const graph::StreamId id = stream_->id;
-  const bool legacy = stream_ == context_->legacy();
+  const bool legacy = stream_->kind == Stream::Kind::kLegacy;
   context_->lock.unlock();
   locked_ = false;
   Graphs& graphs = context_->driver.graphs;
@@ -275,11 +302,11 @@ void Submission::CheckCaptures(Captured captured) {
 }
 
 void Submission::Order() {
-  Stream* legacy = context_->legacy();
+  Stream* legacy = context_->NullStreamOf(*stream_);
   if (stream_ == legacy) {
     if (context_->streams_.size() == 1) return;
     for (auto& other : context_->streams_) {
-      if (other.get() == legacy || other->kind != Stream::Kind::kBlocking) continue;
+      if (other->green != legacy->green || other->kind != Stream::Kind::kBlocking) continue;
       uint64_t number = other->submitted();
       if (number == other->legacy_waited_for) continue;
       other->legacy_waited_for = number;
@@ -303,12 +330,24 @@ void Submission::PushWait(Stream& other, uint64_t number) {
   pushed_ = true;
 }
 
+void Submission::PushRecord(const Ref<Event>& event) {
+  event->captured.store(false, std::memory_order_relaxed);
+  const uint64_t record = event->NextRecord();
+  const uint64_t number = Push(
+      [event, record](Stream&) {
+        if (event->timed()) event->Stamp(record, NowNs());
+        return Progress::kDone;
+      },
+      /*always=*/true);
+  event->Set(HandleTable<Stream>::Share(stream_), number, record);
+}
+
 bool Submission::Settled() const {
   if (!stream_->Idle()) return false;
   if (stream_->kind == Stream::Kind::kNonBlocking) return true;
-  if (stream_ != context_->legacy()) return context_->legacy()->Idle();
-  return std::ranges::all_of(context_->streams_, [](const Ref<Stream>& stream) {
-    return stream->kind == Stream::Kind::kNonBlocking || stream->Idle();
+  if (stream_->kind != Stream::Kind::kLegacy) return context_->NullStreamOf(*stream_)->Idle();
+  return std::ranges::all_of(context_->streams_, [this](const Ref<Stream>& stream) {
+    return stream->green != stream_->green || stream->kind == Stream::Kind::kNonBlocking || stream->Idle();
   });
 }
 

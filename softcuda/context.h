@@ -22,16 +22,20 @@ namespace cuplex::softcuda {
 class Array;
 class Driver;
 class Event;
+class GreenContext;
 class LoadedModule;
 class MipmappedArray;
 
 class Context {
  public:
-  Context(Driver& driver, Device& device, unsigned flags, bool primary, unsigned api_version, uint64_t id);
+  /// `part`: what runs its streams, its own (Device::TakePart); null: the whole device.
+  Context(Driver& driver, Device& device, Partition* part, unsigned flags, bool primary, unsigned api_version,
+          uint64_t id);
   ~Context();
 
   Driver& driver;
   Device& device;
+  Partition& partition;
   const bool primary;
   const unsigned api_version;
   const uint64_t id;
@@ -56,7 +60,7 @@ class Context {
   bool dead() const { return dead_.load(std::memory_order_acquire); }
 
   /// A new stream; null where the table is full or the context is dead.
-  Ref<Stream> MakeStream(Stream::Kind kind, int priority);
+  Ref<Stream> MakeStream(Stream::Kind kind, int priority, GreenContext* green = nullptr);
   /// Its handle is void from here on; what it holds still runs. False where someone else retired it.
   bool RetireStream(Stream* stream);
   Stream* legacy() const { return legacy_.get(); }
@@ -65,10 +69,14 @@ class Context {
 
   /// Waits for all that was submitted to any stream.
   void Synchronize();
-  /// Waits for the legacy stream and all that are ordered with it.
-  void SynchronizeLegacy();
-  bool LegacyIdle();
+  /// Waits for a NULL stream and all that are ordered with it.
+  void SynchronizeLegacy(const Stream& legacy);
+  bool LegacyIdle(const Stream& legacy);
   bool Idle();
+  /// The streams of a green context, or of all; with `retire` their handles are void from here on.
+  std::vector<Ref<Stream>> StreamsOf(const GreenContext* green, bool retire = false);
+  /// The NULL stream that a stream is ordered with.
+  Stream* NullStreamOf(const Stream& stream) const;
 
   /// How many of its streams that the legacy stream waits for are being captured.
   std::atomic<int> captured_blocking{0};
@@ -137,6 +145,8 @@ class Submission {
   void Release();
   /// Has the stream wait until operation `number` of `other` is done.
   void PushWait(Stream& other, uint64_t number);
+  /// Records an event of this context.
+  void PushRecord(const Ref<Event>& event);
 
  private:
   void CheckCaptures(Captured captured);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "softcuda/context.h"
+#include "softcuda/green_context.h"
 #include "softcuda/memory_map.h"
 #include "softcuda/pool.h"
 
@@ -56,15 +58,54 @@ void Device::Refund(uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_r
 
 Status Device::Start(AddressWindow& window) {
   std::lock_guard guard(start_lock_);
-  if (workers_) return {};
-  TRY(auto started, Workers::Start(threads_ - 1, window));
-  try {
-    streams_ = std::make_unique<StreamPool>(threads_);
-  } catch (const std::system_error& e) {
-    return Fail(Blame::kSystem, "device {}: its {} threads did not start: {}", ordinal, threads_, e.what());
-  }
-  workers_ = std::move(started);
+  if (whole_) return {};
+  window_ = &window;
+  TRY(whole_, Partition::Start(multiprocessors, {threads_, 1}, window));
   return {};
+}
+
+Result<std::unique_ptr<Partition>> Device::MakePart(unsigned count) const {
+  return Partition::Start(count, Partition::ThreadsFor(count, multiprocessors, threads_), *window_);
+}
+
+Result<Partition*> Device::Part(const Partition::Set& which) {
+  if (which.count() == multiprocessors) return whole_.get();
+  std::lock_guard guard(parts_lock_);
+  for (auto& [set, part] : named_parts_)
+    if (set == which) return part.get();
+  TRY(auto made, MakePart(static_cast<unsigned>(which.count())));
+  named_parts_.emplace_back(which, std::move(made));
+  return named_parts_.back().second.get();
+}
+
+Result<Partition*> Device::TakePart(unsigned count) {
+  std::lock_guard guard(parts_lock_);
+  auto at =
+      std::ranges::find_if(free_parts_, [&](const auto& part) { return part->multiprocessors == count; });
+  if (at != free_parts_.end()) {
+    own_parts_.push_back(std::move(*at));
+    free_parts_.erase(at);
+  } else {
+    TRY(auto made, MakePart(count));
+    own_parts_.push_back(std::move(made));
+  }
+  return own_parts_.back().get();
+}
+
+void Device::GivePart(Partition* part) {
+  std::lock_guard guard(parts_lock_);
+  auto at = std::ranges::find_if(own_parts_, [&](const auto& own) { return own.get() == part; });
+  free_parts_.push_back(std::move(*at));
+  own_parts_.erase(at);
+}
+
+Ref<Resources> Device::Describe(HandleTable<Resources>& table, const Partition::Set& set) {
+  std::lock_guard guard(parts_lock_);
+  auto known = std::ranges::find_if(described_, [&](const auto& each) { return each->set == set; });
+  if (known != described_.end()) return *known;
+  Ref<Resources> made = table.Make(this, *this, set);
+  if (made) described_.push_back(made);
+  return made;
 }
 
 std::string Device::PciBusId() const { return fmt::format("0000:{:02x}:00.0", ordinal + 1); }

@@ -8,17 +8,20 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cuda/driver_types.h"
 #include "softcuda/handles.h"
 #include "softcuda/jit/workers.h"
+#include "softcuda/partition.h"
 #include "softcuda/settings.h"
-#include "softcuda/stream_pool.h"
 
 namespace cuplex::softcuda {
 
 class Context;
 class Pool;
+struct Resources;
 
 class Device {
  public:
@@ -48,11 +51,20 @@ class Device {
 
   /// Starts the threads, once; an Error where the machine refuses.
   Status Start(AddressWindow& window);
-  StreamPool& streams() { return *streams_; }
-  Workers& workers() { return *workers_; }
+  /// All of it.
+  Partition& whole() { return *whole_; }
+  /// These multiprocessors, which all who name the same share. It stays.
+  Result<Partition*> Part(const Partition::Set& which);
+  /// So many of its own for somebody, who gives them back once nothing runs there. Which ones is not said:
+  /// where the device has not so many left, they are others' as well.
+  Result<Partition*> TakePart(unsigned count);
+  void GivePart(Partition* part);
 
   /// The `%gridid` of another launch.
   uint64_t NextGrid() { return grids_.fetch_add(1, std::memory_order_relaxed) + 1; }
+
+  /// The one object for these multiprocessors; null where there are too many.
+  Ref<Resources> Describe(HandleTable<Resources>& table, const Partition::Set& set);
 
   std::mutex lock;  // guards what follows
   Ref<Context> primary;
@@ -65,9 +77,15 @@ class Device {
   const unsigned threads_;
   std::atomic<uint64_t> used_{0};
   std::atomic<uint64_t> grids_{0};
+  Result<std::unique_ptr<Partition>> MakePart(unsigned count) const;
+
   std::mutex start_lock_;
-  std::unique_ptr<StreamPool> streams_;
-  std::unique_ptr<Workers> workers_;
+  AddressWindow* window_ = nullptr;
+  std::unique_ptr<Partition> whole_;
+  std::mutex parts_lock_;
+  std::vector<Ref<Resources>> described_;                                           // under parts_lock_
+  std::vector<std::pair<Partition::Set, std::unique_ptr<Partition>>> named_parts_;  // under parts_lock_
+  std::vector<std::unique_ptr<Partition>> own_parts_, free_parts_;                  // likewise
 };
 
 }  // namespace cuplex::softcuda

@@ -15,6 +15,7 @@
 #include "softcuda/device.h"
 #include "softcuda/event.h"
 #include "softcuda/graph/graphs.h"
+#include "softcuda/green_context.h"
 #include "softcuda/handles.h"
 #include "softcuda/image.h"
 #include "softcuda/jit/code_cache.h"
@@ -48,6 +49,8 @@ class Driver {
   HandleTable<Array> arrays;
   HandleTable<MipmappedArray> mipmapped_arrays;
   HandleTable<TextureReference> texture_references;
+  HandleTable<GreenContext> green_contexts{4096};
+  HandleTable<Resources> resources{4096};  // described for green contexts
 
   Graphs graphs;
   MemoryMap memory;

@@ -103,15 +103,16 @@ CUresult MakeWorkspace(Context& context, Stream& stream) {
   return live ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult CheckCooperative(Context& context, const Function& function, const Shape& shape) {
+CUresult CheckCooperative(const Device& device, Partition& partition, const Function& function,
+                          const Shape& shape) {
   uint32_t threads = shape.block[0] * shape.block[1] * shape.block[2];
   uint64_t blocks = uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
   // What programs compute from occupancy, and never more than can make progress together.
-  const int each = BlocksPerMultiprocessor(context.device, function, threads, shape.dynamic_shared);
+  const int each = BlocksPerMultiprocessor(device, function, threads, shape.dynamic_shared);
   const uint64_t most = static_cast<uint64_t>(std::max(each, 1));
   const bool fits =
-      blocks <= most * context.device.multiprocessors &&
-      blocks <= context.device.workers().ResidentBlocks(function.kernel, threads, shape.dynamic_shared);
+      blocks <= most * partition.multiprocessors &&
+      blocks <= partition.workers().ResidentBlocks(function.kernel, threads, shape.dynamic_shared);
   return fits ? CUDA_SUCCESS : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 }
 
@@ -130,7 +131,7 @@ void RunGrid(Context& context, Stream& stream, Kernel* kernel, const Shape& shap
   launch.text = &context.text;
   launch.heap = context.heap();
   launch.textures = &context.textures.table();
-  auto outcome = context.device.workers().Run(launch, &stream.control);
+  auto outcome = stream.partition.workers().Run(launch, &stream.control);
   if (Driver::text_receiver.load(std::memory_order_relaxed)) context.GiveText();
   if (!outcome.ok()) {
     Log().warn("{}", outcome.error().sentence);

@@ -21,7 +21,8 @@ struct Shape {
 /// Whether any kernel, and whether this one, can be launched so.
 CUresult CheckShape(const Shape& shape);
 CUresult CheckAgainst(const Function& function, const Shape& shape);
-CUresult CheckCooperative(Context& context, const Function& function, const Shape& shape);
+CUresult CheckCooperative(const Device& device, Partition& partition, const Function& function,
+                          const Shape& shape);
 
 /// Gathers parameters into `out`, which has room for info.param_bytes.
 CUresult ReadParams(const KernelInfo& info, void** params, void** extra, std::byte* out);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "softcuda/partition.h"
 #include "softcuda/pause.h"
-#include "softcuda/stream_pool.h"
 
 namespace cuplex::softcuda {
 namespace {
@@ -13,6 +13,17 @@ constexpr int64_t kRunnerSpinNs = 2'000;  // a submitter in a loop is back withi
 constexpr int64_t kWaitSpinNs = 30'000;
 
 }  // namespace
+
+Stream::Stream(Context& context, Partition& partition, const std::atomic<int>& fault, Kind kind, int priority,
+               uint64_t id, GreenContext* green)
+    : context(context),
+      partition(partition),
+      green(green),
+      kind(kind),
+      priority(priority),
+      id(id),
+      pool_(partition.streams()),
+      fault_(fault) {}
 
 bool Stream::Activate() {
   if (scheduled_.load(std::memory_order_seq_cst)) return false;

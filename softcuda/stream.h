@@ -20,6 +20,8 @@
 namespace cuplex::softcuda {
 
 class Context;
+class GreenContext;
+class Partition;
 class StreamPool;
 
 class Stream {
@@ -31,11 +33,15 @@ class Stream {
   };
 
   /// `fault` is the context's: once it is not zero, operations are dropped instead of run.
-  Stream(Context& context, StreamPool& pool, const std::atomic<int>& fault, Kind kind, int priority,
-         uint64_t id)
-      : context(context), kind(kind), priority(priority), id(id), pool_(pool), fault_(fault) {}
+  Stream(Context& context, Partition& partition, const std::atomic<int>& fault, Kind kind, int priority,
+         uint64_t id, GreenContext* green);
 
   Context& context;  // outlives the stream's work, not the stream
+  /// What runs it.
+  Partition& partition;
+  /// The green context that it was made in, for telling apart and asking while its handle is live; null:
+  /// none.
+  GreenContext* const green;
   const Kind kind;
   const int priority;  // 0 (least) .. -5
   const uint64_t id;

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "softcuda/stream_pool.h"
+#include "softcuda/partition.h"
 
 namespace cuplex::softcuda {
 namespace {
@@ -20,8 +20,8 @@ class StreamTest : public testing::Test {
   Ref<Stream> Make(int priority = 0) {
     // A stream only hands its context on to whoever asks.
     alignas(16) static std::byte nothing[16];
-    return streams.Make(nullptr, reinterpret_cast<Context&>(nothing), pool, fault, Stream::Kind::kNonBlocking,
-                        priority, uint64_t{1});
+    return streams.Make(nullptr, reinterpret_cast<Context&>(nothing), *partition, fault,
+                        Stream::Kind::kNonBlocking, priority, uint64_t{1}, nullptr);
   }
   template <typename F>
   uint64_t Push(const Ref<Stream>& stream, F&& f, bool always = false) {
@@ -30,7 +30,7 @@ class StreamTest : public testing::Test {
     uint64_t number = stream->submitted();
     bool push = stream->Activate();
     guard.unlock();
-    if (push) pool.Push(stream.get());
+    if (push) partition->streams().Push(stream.get());
     return number;
   }
   uint64_t PushWait(const Ref<Stream>& stream, const Ref<Stream>& other, uint64_t number) {
@@ -42,7 +42,8 @@ class StreamTest : public testing::Test {
   std::mutex lock;
   std::atomic<int> fault = 0;
   HandleTable<Stream> streams{4096};
-  StreamPool pool{2};
+  std::unique_ptr<AddressWindow> window = std::move(*AddressWindow::Reserve());
+  std::unique_ptr<Partition> partition = std::move(*Partition::Start(2, {2, 1}, *window));
 };
 
 TEST_F(StreamTest, OperationsAreNumberedFromOne) {
@@ -181,6 +182,19 @@ TEST_F(StreamTest, RetiredWhileItHasWorkItFinishes) {
   }
   while (ran < 1500) std::this_thread::yield();
   EXPECT_EQ(ran, 1500);
+}
+
+TEST(PartitionTest, ThreadsComeToTheMultiprocessorsPart) {
+  for (unsigned workers : {1u, 2u, 7u, 64u}) {
+    for (unsigned all : {1u, 2u, 7u, 108u}) {
+      for (unsigned some = 1; some <= all; ++some) {
+        const auto [count, duty] = Partition::ThreadsFor(some, all, workers);
+        EXPECT_NEAR(count * duty, static_cast<double>(some) * workers / all, 1e-9);
+        EXPECT_GT(duty, 0);
+        EXPECT_LE(duty, 1);
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "softcuda/exports.h"
+#include "softcuda/green_context.h"
+#include "softcuda/primary_context.h"
 
 using namespace cuplex;
 using namespace cuplex::softcuda;
@@ -17,39 +19,48 @@ CUresult CheckFlags(unsigned flags) {
   return flags & ~kContextFlags || !one ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-CUresult MakeContext(Device& device, unsigned flags, bool primary, unsigned api_version, Ref<Context>* made) {
-  Driver& driver = *RunningDriver();
-  if (auto started = device.Start(*driver.window); !started.ok()) {
-    Log().error("{}", started.error().sentence);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  *made = driver.contexts.Make(nullptr, driver, device, flags, primary, api_version, driver.NextId());
-  return *made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult Create(CUcontext* out, unsigned flags, CUdevice dev, unsigned api_version) {
+CUresult Create(CUcontext* out, unsigned multiprocessors, unsigned flags, CUdevice dev,
+                unsigned api_version) {
   return OnDevice(dev, [&](Device& device) -> CUresult {
     if (!out) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult wrong = CheckFlags(flags)) return wrong;
     Ref<Context> context;
-    if (CUresult failed = MakeContext(device, flags, false, api_version, &context)) return failed;
+    if (CUresult failed = MakeContext(device, multiprocessors, flags, false, api_version, &context))
+      return failed;
     *out = reinterpret_cast<CUcontext>(context.get());
-    Thread::Here().contexts.push_back(std::move(context));
+    Thread::Here().contexts.push_back({std::move(context), {}});
     return CUDA_SUCCESS;
   });
 }
 
-// The live context of a handle; null means the current one.
-CUresult FindContext(Driver& driver, CUcontext handle, Ref<Context>* found) {
+// What a handle that can be made current means; null means what is.
+CUresult FindCurrent(Driver& driver, CUcontext handle, Thread::Current* found) {
   if (handle) {
-    *found = driver.contexts.Find(handle);
-    return *found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    found->context = driver.contexts.Find(handle);
+    if (found->context) return CUDA_SUCCESS;
+    found->green = driver.green_contexts.Find(handle);
+    if (!found->green) return CUDA_ERROR_INVALID_CONTEXT;
+    found->context = found->green->primary();
+    return CUDA_SUCCESS;
   }
   Context* current = Thread::Here().current();
   if (!current) return CUDA_ERROR_INVALID_CONTEXT;
   if (current->dead()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  *found = HandleTable<Context>::Share(current);
+  *found = Thread::Here().contexts.back();
   return CUDA_SUCCESS;
+}
+
+CUresult FindContext(Driver& driver, CUcontext handle, Ref<Context>* found) {
+  Thread::Current current;
+  const CUresult result = FindCurrent(driver, handle, &current);
+  *found = std::move(current.context);
+  return result;
+}
+
+// The handle that a program knows it by.
+CUcontext HandleOf(const Thread::Current& current) {
+  return current.green ? reinterpret_cast<CUcontext>(current.green.get())
+                       : reinterpret_cast<CUcontext>(current.context.get());
 }
 
 CUresult Destroy(CUcontext ctx) {
@@ -59,30 +70,31 @@ CUresult Destroy(CUcontext ctx) {
     if (!HandleTable<Context>::Retire(context.get())) return CUDA_ERROR_INVALID_CONTEXT;
     context->Die();
     auto& stack = Thread::Here().contexts;
-    if (!stack.empty() && stack.back().get() == context.get()) stack.pop_back();
+    if (!stack.empty() && stack.back().context.get() == context.get()) stack.pop_back();
     return CUDA_SUCCESS;
   });
-}
-
-// What a primary context's users have left; the device's lock is not held.
-void Bury(Ref<Context> context) {
-  if (context && HandleTable<Context>::Retire(context.get())) context->Die();
 }
 
 }  // namespace
 
 CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) {
-  return Create(pctx, flags, dev, 3020);
+  return Create(pctx, 0, flags, dev, 3020);
 }
 CUresult cuCtxCreate(CUcontext* pctx, unsigned int flags, CUdevice dev) {
-  return Create(pctx, flags, dev, 2000);
+  return Create(pctx, 0, flags, dev, 2000);
 }
 
 CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams, unsigned int flags,
                         CUdevice dev) {
   if (numParams < 0 || (numParams && !paramsArray)) return CUDA_ERROR_INVALID_VALUE;
-  if (numParams) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-  return Create(pctx, flags, dev, 3020);
+  if (numParams > 1) return CUDA_ERROR_INVALID_VALUE;
+  if (!numParams) return Create(pctx, 0, flags, dev, 3020);
+  if (paramsArray->type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+  const unsigned multiprocessors = paramsArray->param.smCount.val;
+  return OnDevice(dev, [&](Device& device) -> CUresult {
+    if (!multiprocessors || multiprocessors > device.multiprocessors) return CUDA_ERROR_INVALID_VALUE;
+    return Create(pctx, multiprocessors, flags, dev, 3020);
+  });
 }
 
 CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags,
@@ -92,7 +104,7 @@ CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, uns
     return cuCtxCreate_v3(pctx, ctxCreateParams->execAffinityParams, ctxCreateParams->numExecAffinityParams,
                           flags, dev);
   }
-  return Create(pctx, flags, dev, 3020);
+  return Create(pctx, 0, flags, dev, 3020);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext ctx) { return Destroy(ctx); }
@@ -109,9 +121,9 @@ CUresult cuCtxDetach(CUcontext) { return CUDA_ERROR_NOT_SUPPORTED; }
 
 CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
   return InDriver([&](Driver& driver) -> CUresult {
-    Ref<Context> context = driver.contexts.Find(ctx);
-    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-    Thread::Here().contexts.push_back(std::move(context));
+    Thread::Current current;
+    if (!ctx || FindCurrent(driver, ctx, &current)) return CUDA_ERROR_INVALID_CONTEXT;
+    Thread::Here().contexts.push_back(std::move(current));
     return CUDA_SUCCESS;
   });
 }
@@ -121,7 +133,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext* pctx) {
   return InDriver([&](Driver&) -> CUresult {
     auto& stack = Thread::Here().contexts;
     if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-    if (pctx) *pctx = reinterpret_cast<CUcontext>(stack.back().get());
+    if (pctx) *pctx = HandleOf(stack.back());
     stack.pop_back();
     return CUDA_SUCCESS;
   });
@@ -131,11 +143,12 @@ CUresult cuCtxPopCurrent(CUcontext* pctx) { return cuCtxPopCurrent_v2(pctx); }
 CUresult cuCtxSetCurrent(CUcontext ctx) {
   return InDriver([&](Driver& driver) -> CUresult {
     Thread& thread = Thread::Here();
-    if (ctx && thread.current() == reinterpret_cast<Context*>(ctx) && !thread.current()->dead())
+    if (ctx && thread.current() == reinterpret_cast<Context*>(ctx) && !thread.green() &&
+        !thread.current()->dead())
       return CUDA_SUCCESS;
-    Ref<Context> context = driver.contexts.Find(ctx);
-    if (ctx && !context) return CUDA_ERROR_INVALID_CONTEXT;
-    thread.SetCurrent(std::move(context));
+    Thread::Current current;
+    if (ctx && FindCurrent(driver, ctx, &current)) return CUDA_ERROR_INVALID_CONTEXT;
+    thread.SetCurrent(std::move(current));
     return CUDA_SUCCESS;
   });
 }
@@ -143,7 +156,8 @@ CUresult cuCtxSetCurrent(CUcontext ctx) {
 CUresult cuCtxGetCurrent(CUcontext* pctx) {
   return InDriver([&](Driver&) -> CUresult {
     if (!pctx) return CUDA_ERROR_INVALID_VALUE;
-    *pctx = reinterpret_cast<CUcontext>(Thread::Here().current());
+    const auto& stack = Thread::Here().contexts;
+    *pctx = stack.empty() ? nullptr : HandleOf(stack.back());
     return CUDA_SUCCESS;
   });
 }
@@ -197,8 +211,23 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
 CUresult cuCtxSynchronize() {
   return InContext([](Context& context) -> CUresult {
     if (CUresult refused = context.driver.graphs.Refuse(context)) return refused;
-    context.Synchronize();
+    if (GreenContext* green = Thread::Here().green()) {
+      for (auto& stream : context.StreamsOf(green)) stream->Wait(stream->submitted());
+      context.GiveText();
+    } else {
+      context.Synchronize();
+    }
     return context.fault();
+  });
+}
+
+CUresult cuCtxGetExecAffinity(CUexecAffinityParam* pExecAffinity, CUexecAffinityType type) {
+  return InContext([&](Context& context) -> CUresult {
+    if (!pExecAffinity) return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    pExecAffinity->type = type;
+    pExecAffinity->param.smCount.val = context.partition.multiprocessors;
+    return CUDA_SUCCESS;
   });
 }
 
@@ -279,40 +308,19 @@ CUresult cuCtxResetPersistingL2Cache() {
 CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
   return OnDevice(dev, [&](Device& device) -> CUresult {
     if (!pctx) return CUDA_ERROR_INVALID_VALUE;
-    std::lock_guard guard(device.lock);
-    if (!device.primary) {
-      if (CUresult failed = MakeContext(device, device.primary_flags, true, 3020, &device.primary))
-        return failed;
-    }
-    ++device.primary_users;
-    *pctx = reinterpret_cast<CUcontext>(device.primary.get());
+    Ref<Context> primary;
+    if (CUresult failed = RetainPrimary(device, &primary)) return failed;
+    *pctx = reinterpret_cast<CUcontext>(primary.get());
     return CUDA_SUCCESS;
   });
 }
 
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
-  return OnDevice(dev, [&](Device& device) -> CUresult {
-    Ref<Context> last;
-    {
-      std::lock_guard guard(device.lock);
-      if (!device.primary_users) return CUDA_ERROR_INVALID_CONTEXT;
-      if (--device.primary_users == 0) std::swap(last, device.primary);
-    }
-    Bury(std::move(last));
-    return CUDA_SUCCESS;
-  });
-}
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) { return OnDevice(dev, ReleasePrimary); }
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRelease_v2(dev); }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
-  return OnDevice(dev, [&](Device& device) -> CUresult {
-    Ref<Context> last;
-    {
-      std::lock_guard guard(device.lock);
-      std::swap(last, device.primary);
-      device.primary_users = 0;
-    }
-    Bury(std::move(last));
+  return OnDevice(dev, [](Device& device) -> CUresult {
+    ResetPrimary(device);
     return CUDA_SUCCESS;
   });
 }

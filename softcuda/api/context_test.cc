@@ -130,8 +130,6 @@ TEST_F(Contexts, WrongArgumentsAreRefused) {
   EXPECT_CODE(cuCtxSetCurrent(reinterpret_cast<CUcontext>(uintptr_t{0x1234})), CUDA_ERROR_INVALID_CONTEXT);
   EXPECT_CODE(cuCtxPushCurrent_v2(nullptr), CUDA_ERROR_INVALID_CONTEXT);
   EXPECT_CODE(cuCtxDestroy_v2(nullptr), CUDA_ERROR_INVALID_CONTEXT);
-  CUexecAffinityParam affinity{};
-  EXPECT_CODE(cuCtxCreate_v3(&context, &affinity, 1, 0, 0), CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
 }
 
 TEST_F(Contexts, ManyThreadsMakeAndDestroyTheirOwn) {

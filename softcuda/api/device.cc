@@ -155,7 +155,7 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdev
 CUresult cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType type, CUdevice dev) {
   return OnDevice(dev, [&](Device&) -> CUresult {
     if (!pi || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_INVALID_VALUE;
-    *pi = 0;
+    *pi = 1;
     return CUDA_SUCCESS;
   });
 }

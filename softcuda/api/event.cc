@@ -19,15 +19,7 @@ CUresult Record(CUevent hEvent, CUstream hStream, unsigned flags) {
       CapturedStream to(submission);
       return CaptureRecord(to, *event, flags);
     }
-    event->captured.store(false, std::memory_order_relaxed);
-    uint64_t record = event->NextRecord();
-    uint64_t number = submission.Push(
-        [event, record](Stream&) {
-          if (event->timed()) event->Stamp(record, NowNs());
-          return Progress::kDone;
-        },
-        /*always=*/true);
-    event->Set(HandleTable<Stream>::Share(&submission.stream()), number, record);
+    submission.PushRecord(event);
     return CUDA_SUCCESS;
   });
 }

@@ -71,7 +71,9 @@ CUresult LaunchGrid(CUfunction handle, const Shape& shape, CUstream stream, void
       if (CUresult wrong = CheckAgainst(*function, shape)) return wrong;
       if (cooperative) {
         grid.workspace = submission.stream().workspace;
-        if (CUresult wrong = CheckCooperative(context, *function, shape)) return wrong;
+        if (CUresult wrong =
+                CheckCooperative(context.device, submission.stream().partition, *function, shape))
+          return wrong;
       }
       const uint32_t bytes = function->info.param_bytes;
       grid.param_bytes = bytes;

@@ -22,7 +22,7 @@ auto HostCall(F call) {
 
 // Whether all is done that a synchronisation with `stream` waits for.
 bool AllDone(Context& context, Stream& stream) {
-  return stream.kind == Stream::Kind::kLegacy ? context.LegacyIdle() : stream.Idle();
+  return stream.kind == Stream::Kind::kLegacy ? context.LegacyIdle(stream) : stream.Idle();
 }
 
 // The stream a handle means, without submitting: f(Context&, Ref<Stream>).
@@ -47,7 +47,8 @@ CUresult Create(CUstream* out, unsigned flags, int priority) {
   return InContext([&](Context& context) -> CUresult {
     if (!out || flags & ~unsigned{CU_STREAM_NON_BLOCKING}) return CUDA_ERROR_INVALID_VALUE;
     auto kind = flags & CU_STREAM_NON_BLOCKING ? Stream::Kind::kNonBlocking : Stream::Kind::kBlocking;
-    Ref<Stream> stream = context.MakeStream(kind, std::clamp(priority, 1 - StreamPool::kPriorities, 0));
+    Ref<Stream> stream = context.MakeStream(kind, std::clamp(priority, 1 - StreamPool::kPriorities, 0),
+                                            Thread::Here().green());
     if (!stream) return CUDA_ERROR_OUT_OF_MEMORY;
     *out = reinterpret_cast<CUstream>(stream.get());
     return CUDA_SUCCESS;
@@ -67,7 +68,7 @@ CUresult cuStreamDestroy_v2(CUstream hStream) {
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     Ref<Context> context = driver.contexts.Find(&stream->context);
     driver.graphs.Forget(*stream);
-    if (!context || stream.get() == context->legacy() || !context->RetireStream(stream.get())) {
+    if (!context || stream->kind == Stream::Kind::kLegacy || !context->RetireStream(stream.get())) {
       return CUDA_ERROR_INVALID_HANDLE;
     }
     return context->fault();
@@ -87,7 +88,7 @@ CUresult cuStreamSynchronize(CUstream hStream) {
   return WithStream(hStream, [](Context& context, const Ref<Stream>& stream) -> CUresult {
     if (CUresult refused = context.driver.graphs.Refuse(*stream)) return refused;
     if (stream->kind == Stream::Kind::kLegacy) {
-      context.SynchronizeLegacy();
+      context.SynchronizeLegacy(*stream);
     } else {
       stream->Wait(stream->submitted());
     }
@@ -198,8 +199,16 @@ CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
 
 CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
   if (!pCtx || !pGreenCtx) return CUDA_ERROR_INVALID_VALUE;
-  *pGreenCtx = nullptr;
+  if (CUresult failed = cuStreamGetGreenCtx(hStream, pGreenCtx)) return failed;
   return cuStreamGetCtx(hStream, pCtx);
+}
+
+CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx* phCtx) {
+  return WithStream(hStream, [&](Context&, const Ref<Stream>& stream) -> CUresult {
+    if (!phCtx) return CUDA_ERROR_INVALID_VALUE;
+    *phCtx = reinterpret_cast<CUgreenCtx>(stream->green);
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream) {

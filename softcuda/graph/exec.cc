@@ -37,7 +37,8 @@ CUresult CompileKernel(Context& context, const graph::KernelWork& work, Step* ou
   if (work.parameters.size() != step.function->info.param_bytes) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult wrong = CheckAgainst(*step.function, step.shape)) return wrong;
   if (step.cooperative) {
-    if (CUresult wrong = CheckCooperative(context, *step.function, step.shape)) return wrong;
+    if (CUresult wrong = CheckCooperative(context.device, context.partition, *step.function, step.shape))
+      return wrong;
   }
   if (CUresult failed = step.function->Prepare(work.block)) return failed;
   if (step.function->info.uses_heap) {
@@ -167,15 +168,7 @@ void PushApart(Submission& submission, const Step& step) {
       return Progress::kDone;
     });
   } else if (auto* record = std::get_if<RecordStep>(&step)) {
-    const Ref<Event>& event = record->event;
-    const uint64_t number = event->NextRecord();
-    const uint64_t place = submission.Push(
-        [event, number](Stream&) {
-          if (event->timed()) event->Stamp(number, NowNs());
-          return Progress::kDone;
-        },
-        /*always=*/true);
-    event->Set(HandleTable<Stream>::Share(&submission.stream()), place, number);
+    submission.PushRecord(record->event);
   } else if (auto* wait = std::get_if<WaitStep>(&step)) {
     const Event::Mark mark = wait->event->mark();
     if (!mark.Done() && mark.stream.get() != &submission.stream())

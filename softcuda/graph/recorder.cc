@@ -20,7 +20,7 @@ CUresult ReadKernelWork(Context& context, CUfunction handle, const Shape& shape,
   if (CUresult failed = FindFunction(context, handle, &function)) return failed;
   if (CUresult wrong = CheckAgainst(*function, shape)) return wrong;
   if (cooperative) {
-    if (CUresult wrong = CheckCooperative(context, *function, shape)) return wrong;
+    if (CUresult wrong = CheckCooperative(context.device, context.partition, *function, shape)) return wrong;
   }
   out->function = handle;
   out->context = reinterpret_cast<CUcontext>(&context);

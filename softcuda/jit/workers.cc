@@ -14,6 +14,7 @@
 #include "softcuda/jit/block_run.h"
 #include "softcuda/jit/block_slot.h"
 #include "softcuda/jit/kernel.h"
+#include "softcuda/jit/pace.h"
 #include "softcuda/jit/running.h"
 #include "softcuda/jit/warp_block.h"
 
@@ -108,7 +109,7 @@ struct Resident {
 
 class WorkersImpl final : public Workers {
  public:
-  explicit WorkersImpl(AddressWindow& window) : window_(window) {}
+  WorkersImpl(AddressWindow& window, double duty) : window_(window), pace_(duty) {}
 
   ~WorkersImpl() override {
     {
@@ -163,6 +164,7 @@ class WorkersImpl final : public Workers {
   }
 
   AddressWindow& window_;
+  const Pace pace_;
   std::vector<std::thread> threads_;
   std::mutex lock_;
   std::condition_variable invited_;
@@ -290,6 +292,7 @@ bool WorkersImpl::NextBlock(GridRun& run, uint64_t& block, uint64_t& left) {
     ++block;
     return true;
   }
+  pace_.Keep(run.stop);
   uint64_t portion = run.portion.load(std::memory_order_relaxed);
   block = run.next.fetch_add(portion, std::memory_order_relaxed);
   if (block >= run.blocks) return false;
@@ -339,6 +342,7 @@ void WorkersImpl::TakePart(GridRun& run, bool caller) {
     run.stop = true;
   } else {
     CurrentRunning() = &running;
+    pace_.Begin();
     if (code.warp) {
       RunWarps(run, running, *resident, caller);
     } else if (code.waits) {
@@ -346,6 +350,7 @@ void WorkersImpl::TakePart(GridRun& run, bool caller) {
     } else {
       RunLoops(run, running, resident->slot, caller);
     }
+    pace_.End();
     CurrentRunning() = before;
   }
   GiveSlot(std::move(resident));
@@ -523,9 +528,9 @@ void WorkersImpl::RunSteps(GridRun& run, Running& running, Resident& first, bool
   for (Slot& r : more) GiveSlot(std::move(r));
 }
 
-Result<std::unique_ptr<Workers>> Workers::Start(unsigned threads, AddressWindow& window) {
+Result<std::unique_ptr<Workers>> Workers::Start(unsigned threads, AddressWindow& window, double duty) {
   TRY(CatchSignals());
-  auto workers = std::make_unique<WorkersImpl>(window);
+  auto workers = std::make_unique<WorkersImpl>(window, duty);
   TRY(workers->Begin(threads));
   return std::unique_ptr<Workers>(std::move(workers));
 }

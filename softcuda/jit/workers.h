@@ -81,7 +81,8 @@ class GridControl {
 class Workers {
  public:
   /// `threads` helpers besides the threads that call Run; 0 is allowed. `window` must outlive the object.
-  static Result<std::unique_ptr<Workers>> Start(unsigned threads, AddressWindow& window);
+  /// `duty` is the part of the time that each thread runs, in (0, 1].
+  static Result<std::unique_ptr<Workers>> Start(unsigned threads, AddressWindow& window, double duty = 1);
   virtual ~Workers() = default;
 
   /// Says what is wrong with a launch, without running it.
