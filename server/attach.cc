@@ -32,10 +32,14 @@ Error Refusal(metrics::Rejection reason, metrics::Metrics& metrics, Error error)
   return error;
 }
 
+// `multiprocessors`: those that are the tenant's alone; 0: all.
 flatbuffers::Offset<wire::Device> Describe(FlatBufferBuilder& builder, const Device& device,
-                                           const Holding& holding) {
+                                           const Holding& holding, unsigned multiprocessors) {
   std::vector<wire::DeviceAttribute> attributes;
-  for (auto [id, value] : device.attributes) attributes.emplace_back(id, value);
+  for (auto [id, value] : device.attributes) {
+    const bool count = id == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT && multiprocessors;
+    attributes.emplace_back(id, count ? static_cast<int>(multiprocessors) : value);
+  }
   auto name = builder.CreateString(device.name);
   auto uuid = builder.CreateVector(device.uuid.data(), device.uuid.size());
   auto bus = builder.CreateString(device.pci_bus_id);
@@ -115,7 +119,9 @@ Result<Attach::Admitted> Attach::Admit(UniqueFd& connection, const policies::Pol
                             window_.session_bytes);
   FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<wire::Device>> devices;
-  for (size_t d : tenant->sees) devices.push_back(Describe(builder, house_.devices[d], *tenant->holdings[d]));
+  for (size_t d : tenant->sees)
+    devices.push_back(
+        Describe(builder, house_.devices[d], *tenant->holdings[d], house_.MultiprocessorsOf(*tenant, d)));
   const SegmentGeometry& g = segment.geometry();
   auto welcome = wire::CreateWelcomeDirect(
       builder, kProtocolVersion, CUPLEX_VERSION, tenant->name.c_str(), driver_version, g.slot_count,

@@ -10,9 +10,17 @@
 
 namespace cuplex::server {
 
-Result<Context::Parts> Context::Make(const DriverTable& cu, const Clock& clock, CUdevice device) {
+Result<Context::Parts> Context::Make(const DriverTable& cu, const Clock& clock, CUdevice device,
+                                     unsigned multiprocessors) {
   Parts parts;
-  CUPLEX_TRY_DRIVER(cu, cuCtxCreate_v2, &parts.driver, CU_CTX_SCHED_BLOCKING_SYNC, device);
+  if (multiprocessors) {
+    CUexecAffinityParam affinity{};
+    affinity.type = CU_EXEC_AFFINITY_TYPE_SM_COUNT;
+    affinity.param.smCount.val = multiprocessors;
+    CUPLEX_TRY_DRIVER(cu, cuCtxCreate_v3, &parts.driver, &affinity, 1, CU_CTX_SCHED_BLOCKING_SYNC, device);
+  } else {
+    CUPLEX_TRY_DRIVER(cu, cuCtxCreate_v2, &parts.driver, CU_CTX_SCHED_BLOCKING_SYNC, device);
+  }
   const char* step = "cuStreamCreate";
   CUstream stream = nullptr;
   CUresult code = cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);

@@ -86,8 +86,9 @@ class Context {
     CUevent anchor = nullptr;  // recorded and done at anchor_ns of the server's clock
     int64_t anchor_ns = 0;
   };
-  /// Makes the driver's side; any thread.
-  static Result<Parts> Make(const DriverTable& cu, const Clock& clock, CUdevice device);
+  /// Makes the driver's side, confined to so many of the device's multiprocessors; 0: to none. Any thread.
+  static Result<Parts> Make(const DriverTable& cu, const Clock& clock, CUdevice device,
+                            unsigned multiprocessors = 0);
   /// Destroys it, with all that runs in it; any thread.
   static Status Unmake(const DriverTable& cu, CUcontext context);
 

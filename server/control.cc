@@ -81,10 +81,9 @@ std::vector<std::byte> Control::AnswerStatus() {
       uint64_t copies = 0, copied = 0;
       for (const auto& count : counters.copies) copies += count.value();
       for (const auto& count : counters.copied_bytes) copied += count.value();
-      on.push_back(control::CreateTenantDevice(builder, house_.devices[d].index, holding.used(),
-                                               holding.limit(), counters.device_ns.value(),
-                                               counters.launches.value(), copies, copied,
-                                               static_cast<uint32_t>(house_.queues[d]->Queued(tenant))));
+      on.push_back(control::CreateTenantDevice(
+          builder, house_.devices[d].index, holding.used(), holding.limit(), counters.device_ns.value(),
+          counters.launches.value(), copies, copied, static_cast<uint32_t>(house_.Queued(tenant, d))));
     }
     uint64_t refusals = 0;
     for (const auto& count : tenant.counters->refusals) refusals += count.value();

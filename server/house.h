@@ -1,7 +1,9 @@
 // House: what all parts of the server work with. `main` (or a test) furnishes it once; reactor's thread.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -28,7 +30,11 @@ struct House {
   CurrentContext current;
   DeviceTexts texts;
   BudgetWaits budget_waits;
-  std::vector<std::unique_ptr<DeviceQueue>> queues;  // by device
+  /// The devices' first, in their order, then those of tenants that have a part of one to themselves. Grows
+  /// while contexts are made.
+  std::vector<std::unique_ptr<DeviceQueue>> queues;
+  std::vector<QueueBounds> bounds;                       // by device
+  std::vector<std::map<std::string, unsigned>> divided;  // by device: multiprocessors, by tenant
   /// A multiprocessor of the driver's devices runs one block at a time, whatever it calls resident: softcuda.
   bool block_at_a_time = false;
   /// Contexts of the server's own in which fresh memory is filled with zeros, by device; null where the
@@ -38,8 +44,25 @@ struct House {
 
   /// The tenant by its terms: known already, or new in the ledger.
   Result<Tenant*> TenantFor(const policies::Tenant& terms);
+  /// So many of the device's multiprocessors are the tenant's alone; 0: it takes turns with others on all.
+  unsigned MultiprocessorsOf(const Tenant& tenant, size_t device) const;
+  /// Where the work of a new context goes.
+  DeviceQueue& QueueFor(const Tenant& tenant, size_t device);
+  /// What `bounds` and `divided` say holds from here on.
+  void SetBounds();
+  /// Operations of the tenant that wait for the device.
+  size_t Queued(const Tenant& tenant, size_t device) const;
   /// Forgets a tenant that the policy no longer knows, once it has no session.
   void MayForget(Tenant& tenant);
+
+ private:
+  struct Part {
+    size_t device;
+    std::string tenant;  // empty: nobody's at the moment
+    DeviceQueue* queue;
+  };
+  QueueBounds BoundsOf(const Part& part) const;
+  std::vector<Part> parts_;
 };
 
 }  // namespace cuplex::server

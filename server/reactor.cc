@@ -151,6 +151,7 @@ Status Reactor::Serve(policies::Policy policy) {
   for (Tenant* tenant : leaving) house_.MayForget(*tenant);
   for (const policies::Tenant& terms : policy_.tenants) TRY(house_.TenantFor(terms));
   for (size_t d = 0; d < house_.devices.size(); ++d) SetBounds(d);
+  house_.SetBounds();
   return {};
 }
 
@@ -165,7 +166,7 @@ void Reactor::SetBounds(size_t d) {
   size_t tenants = 0;
   house_.ledger.ForEach([&](Tenant& tenant) { tenants += tenant.holdings[d] != nullptr; });
   if (tenants <= 1) bounds.alone_slice_ns = UINT64_MAX;  // nobody can come
-  house_.queues[d]->SetBounds(bounds);
+  house_.bounds[d] = bounds;
 }
 
 void Reactor::Accept(const Listener& listener) {
@@ -223,7 +224,7 @@ bool Reactor::Turn() {
   bool busy = house_.jobs->RunDone();
   // While frames come, nobody waits for the device so urgently that it must be asked between any two.
   if (!drained_ || turn_++ % kTurnsALook == 0)
-    for (auto& queue : house_.queues) busy |= queue->Poll();
+    for (size_t i = 0; i < house_.queues.size(); ++i) busy |= house_.queues[i]->Poll();
   drained_ = false;
   for (auto& [fd, client] : clients_) {
     Session& session = *client->session;
@@ -233,7 +234,7 @@ bool Reactor::Turn() {
   }
   busy |= drained_;
   if (!house_.budget_waits.empty()) busy |= house_.budget_waits.Look(house_.clock.NowNs());
-  for (auto& queue : house_.queues) busy |= queue->Pump();
+  for (size_t i = 0; i < house_.queues.size(); ++i) busy |= house_.queues[i]->Pump();
   if (!over_.empty()) Bury();
   return busy;
 }

@@ -24,8 +24,9 @@ Outcome Session::wireContextCreate(const CallFrame& frame, const wire::wireConte
   const bool first = contexts_.size() == 1;
   Post(
       false,
-      [made, first, this, handle = house_.devices[device].handle] {
-        *made = Context::Make(house_.cu, house_.clock, handle);
+      [made, first, this, handle = house_.devices[device].handle,
+       multiprocessors = house_.MultiprocessorsOf(tenant_, device)] {
+        *made = Context::Make(house_.cu, house_.clock, handle, multiprocessors);
         if (!made->ok() || !first) return;
         // Copies from pinned memory are asynchronous. A driver that does not pin it copies all the same.
         if (house_.cu.cuCtxSetCurrent((*made)->driver) == CUDA_SUCCESS)
@@ -43,7 +44,7 @@ Outcome Session::wireContextCreate(const CallFrame& frame, const wire::wireConte
         }
         contexts_[number].context =
             std::make_unique<Context>(house_.cu, house_.clock, *this, tenant_, *tenant_.holdings[device],
-                                      *house_.queues[device], **made);
+                                      house_.QueueFor(tenant_, device), **made);
         OwnContext& own = contexts_[number];
         own.text = house_.texts.Open(own.context->driver());
         texts_.push_back(own.text);

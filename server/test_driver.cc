@@ -100,6 +100,12 @@ struct TestCalls {
     *context = As<CUcontext>(t_current);
     return CUDA_SUCCESS;
   }
+  static CUresult CtxCreateOn(CUcontext* context, CUexecAffinityParam* affinity, int count, unsigned flags,
+                              CUdevice device) {
+    const CUresult code = CtxCreate(context, flags, device);
+    if (count == 1) D.confined[Id(*context)] = affinity->param.smCount.val;
+    return code;
+  }
   static CUresult CtxDestroy(CUcontext context) {
     LOCK;
     const uint64_t id = Id(context);
@@ -324,6 +330,7 @@ TestDriver::TestDriver() {
   table_.cuDeviceGetAttribute = C::Attribute;
   table_.cuMemGetAllocationGranularity = C::Granularity;
   table_.cuCtxCreate_v2 = C::CtxCreate;
+  table_.cuCtxCreate_v3 = C::CtxCreateOn;
   table_.cuCtxDestroy_v2 = C::CtxDestroy;
   table_.cuCtxSetCurrent = C::CtxSet;
   table_.cuCtxSetLimit = C::SetLimit;

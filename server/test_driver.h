@@ -35,8 +35,9 @@ class TestDriver {
   std::map<uint64_t, uint64_t> physical;  // handle -> bytes
   std::map<uint64_t, Mapped> mapped;      // base -> what
   std::set<uint64_t> contexts, modules;
-  std::set<uint64_t> streams, events;  // of living contexts
-  std::vector<std::string> log;        // "launch F on S", "copy N", ..., in the order they came
+  std::map<uint64_t, unsigned> confined;  // context -> multiprocessors
+  std::set<uint64_t> streams, events;     // of living contexts
+  std::vector<std::string> log;           // "launch F on S", "copy N", ..., in the order they came
 
   std::vector<uint64_t> grids;  // blocks along x of each launch
 

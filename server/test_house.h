@@ -54,10 +54,13 @@ class TestHouse {
   void Settle() {
     for (int idle = 0; idle < 3;) {
       bool busy = house.jobs->RunDone();
-      busy |= queue().Poll();
-      busy |= queue().Pump();
+      for (auto& each : house.queues) {
+        busy |= each->Poll();
+        busy |= each->Pump();
+      }
       busy |= house.budget_waits.Look(clock.NowNs());
-      if (!busy) queue().Quiet();
+      if (!busy)
+        for (auto& each : house.queues) each->Quiet();
       idle = busy ? 0 : idle + 1;
     }
   }
