@@ -232,6 +232,46 @@ def tiny_and_long(rig, graph, seconds=10):
     ]
 
 
+def thread_times(pid):
+    """{thread: (s on a processor, s waiting for one)} of a process."""
+    times = {}
+    for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            on, waiting, _ = (thread / "schedstat").read_text().split()
+            times[int(thread.name)] = (int(on) / 1e9, int(waiting) / 1e9)
+    return times
+
+
+def dispatches(rig, graph, seconds=10):
+    """What the server itself takes at some 10,000 kernels a second, and how long the device stands still meanwhile.
+
+    The server's own work is its first thread's; the device is that of its threads which works most. A thread that waits for one
+    of the machine's processors does not stand still.
+    """
+    suffix = ", graphs" if graph else ""
+    load = {"kernel_ms": 0.1, "kernels": 10, "depth": 8} if graph else {"kernel_ms": 0.1, "depth": 32}
+    tenants = [Tenant(name, **load) for name in ("a", "b")]
+    took = []
+
+    def during(server, processes, origin):
+        time.sleep(max(0, (origin - time.monotonic_ns()) / 1e9))
+        before, begin = thread_times(server.process.pid), time.monotonic()
+        time.sleep(seconds - 0.5)
+        after, span = thread_times(server.process.pid), time.monotonic() - begin
+        pid = server.process.pid
+        took.append((after[pid][0] - before[pid][0]) / span)
+        took.append(max(sum(after[t]) - sum(before[t]) for t in before if t in after and t != pid) / span)
+
+    ran = rig.play(tenants, seconds, graph, during=during)
+    rate = sum(r.kernels(0, seconds) for r in ran.values()) / seconds
+    return [
+        {"metric": f"kernels dispatched{suffix}", "value": rate, "unit": "1/s"},
+        {"metric": f"the server's own time at that rate{suffix}", "value": 100 * took[0], "unit": "% of a core"},
+        {"metric": f"the same for 10,000 a second{suffix}", "value": 100 * took[0] * 1e4 / rate, "unit": "% of a core", "target": "<= 5"},
+        {"metric": f"the device stands still{suffix}", "value": 100 * (1 - took[1]), "unit": "% of the time", "target": "< 2"},
+    ]
+
+
 def long_kernel(rig, seconds=20):
     """The short kernels' latency is from one's end to the next one's: with two on their way there always is a next."""
     tenants = [Tenant("long", "weight: 20", kernel_ms=2000.0, depth=1), Tenant("short", "weight: 80", kernel_ms=1.0, depth=2)]
@@ -316,7 +356,7 @@ def measure(build):
     only = os.environ.get("CUPLEX_BENCH_ONLY", "").split(",") if os.environ.get("CUPLEX_BENCH_ONLY") else None
     parts = []
     for graph in (False, True):
-        for part in (shares, alone, throughput, tiny_and_long, priority):
+        for part in (shares, alone, throughput, tiny_and_long, dispatches, priority):
             parts.append((f"{part.__name__}{'-graphs' if graph else ''}", lambda part=part, graph=graph: part(rig, graph)))
     parts += [(part.__name__, lambda part=part: part(rig)) for part in (long_kernel, reload, killed)]
     for name, play in parts:
