@@ -232,43 +232,32 @@ def tiny_and_long(rig, graph, seconds=10):
     ]
 
 
-def thread_times(pid):
-    """{thread: (s on a processor, s waiting for one)} of a process."""
-    times = {}
-    for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):
-            on, waiting, _ = (thread / "schedstat").read_text().split()
-            times[int(thread.name)] = (int(on) / 1e9, int(waiting) / 1e9)
-    return times
-
-
 def dispatches(rig, graph, seconds=10):
     """What the server itself takes at some 10,000 kernels a second, and how long the device stands still meanwhile.
 
-    The server's own work is its first thread's; the device is that of its threads which works most. A thread that waits for one
-    of the machine's processors does not stand still.
+    The server's own work is its first thread's. Clients wait for every fiftieth kernel: what a wait costs is not the scheduler's.
     """
     suffix = ", graphs" if graph else ""
-    load = {"kernel_ms": 0.1, "kernels": 10, "depth": 8} if graph else {"kernel_ms": 0.1, "depth": 32}
-    tenants = [Tenant(name, **load) for name in ("a", "b")]
+    tenants = [Tenant(name, kernel_ms=0.1, kernels=50, depth=4) for name in ("a", "b")]
     took = []
 
     def during(server, processes, origin):
+        def used():
+            return int(pathlib.Path(f"/proc/{server.process.pid}/task/{server.process.pid}/schedstat").read_text().split()[0]) / 1e9
+
         time.sleep(max(0, (origin - time.monotonic_ns()) / 1e9))
-        before, begin = thread_times(server.process.pid), time.monotonic()
+        before, begin = used(), time.monotonic()
         time.sleep(seconds - 0.5)
-        after, span = thread_times(server.process.pid), time.monotonic() - begin
-        pid = server.process.pid
-        took.append((after[pid][0] - before[pid][0]) / span)
-        took.append(max(sum(after[t]) - sum(before[t]) for t in before if t in after and t != pid) / span)
+        took.append((used() - before) / (time.monotonic() - begin))
 
     ran = rig.play(tenants, seconds, graph, during=during)
     rate = sum(r.kernels(0, seconds) for r in ran.values()) / seconds
+    still = 1 - sum(r.device_seconds(0.5, seconds - 0.5) for r in ran.values()) / (seconds - 1)
     return [
         {"metric": f"kernels dispatched{suffix}", "value": rate, "unit": "1/s"},
-        {"metric": f"the server's own time at that rate{suffix}", "value": 100 * took[0], "unit": "% of a core"},
-        {"metric": f"the same for 10,000 a second{suffix}", "value": 100 * took[0] * 1e4 / rate, "unit": "% of a core", "target": "<= 5"},
-        {"metric": f"the device stands still{suffix}", "value": 100 * (1 - took[1]), "unit": "% of the time", "target": "< 2"},
+        {"metric": f"the server's own time for 10,000 a second{suffix}", "value": 100 * took[0] * 1e4 / rate, "unit": "% of a core",
+         "target": "<= 5"},
+        {"metric": f"the device stands still{suffix}", "value": 100 * still, "unit": "% of the time", "target": "< 2"},
     ]
 
 

@@ -106,7 +106,7 @@ CUresult Submission::Exchange(Op op, uint32_t context, const void* args, size_t 
     if (!at) return kServerGone;
     WriteHead(at, bytes, op, index, context, args, args_bytes);
     if (!in.empty()) std::memcpy(at + sizeof(FrameHeader) + args_bytes, in.data(), in.size());
-    asleep = writer_.Commit(bytes);
+    asleep = writer_.Commit(bytes, /*urgent=*/true);
   }
   if (asleep) RingDoorbell();
 

@@ -38,7 +38,7 @@ class Submission {
     if (!at) return kServerGone;
     WriteHead(at, bytes, op, kNoSlot, context, &args, sizeof(Args));
     fill(at + sizeof(FrameHeader) + sizeof(Args));
-    const bool asleep = writer_.Commit(bytes);
+    const bool asleep = writer_.Commit(bytes, /*urgent=*/op == Op::wireHostFuncDone);
     lock.unlock();
     if (asleep) RingDoorbell();
     return CUDA_SUCCESS;

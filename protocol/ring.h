@@ -32,13 +32,19 @@ class RingWriter {
     return ring_ + (tail_ & (size_ - 1));
   }
 
-  /// Publishes the frame at Begin. True where the server sleeps and must be rung.
-  [[nodiscard]] bool Commit(uint32_t bytes) {
+  /// Publishes the frame at Begin. True where the server sleeps and must be rung. `urgent`: somebody waits
+  /// for it.
+  [[nodiscard]] bool Commit(uint32_t bytes, bool urgent) {
     tail_ += bytes;
     header_->ring_tail.store(
         tail_, std::memory_order_seq_cst);  // before the load below, as the server's are the other way round
-    return header_->server_asleep.load(std::memory_order_seq_cst) != 0 &&
-           header_->server_asleep.exchange(0, std::memory_order_acq_rel) != 0;
+    const uint32_t asleep = header_->server_asleep.load(std::memory_order_seq_cst);
+    if (asleep == 0) return false;
+    if (asleep == SegmentHeader::kNaps && !urgent &&
+        tail_ - header_->ring_head.load(std::memory_order_relaxed) <= size_ / 2) {
+      return false;
+    }
+    return header_->server_asleep.exchange(0, std::memory_order_acq_rel) != 0;
   }
 
   /// Waits a while for space: until the server has taken something, at most `timeout_ns`. Without the
@@ -103,9 +109,10 @@ class RingReader {
   }
 
   /// Says that the reader sleeps. Where this returns false there is work already, and the reader must not
-  /// sleep.
-  bool Sleep() {
-    header_->server_asleep.store(1, std::memory_order_seq_cst);
+  /// sleep. `naps`: it wakes soon by itself, and what nobody waits for can wait until then.
+  bool Sleep(bool naps = false) {
+    header_->server_asleep.store(naps ? SegmentHeader::kNaps : SegmentHeader::kAsleep,
+                                 std::memory_order_seq_cst);
     if (Empty()) return true;
     header_->server_asleep.store(0, std::memory_order_relaxed);
     return false;

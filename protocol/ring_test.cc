@@ -45,7 +45,7 @@ TEST_F(RingTest, KeepsOrderAndContentAcrossTheWrapWithTwoThreads) {
       while (!(at = w.Begin(size_of(i))))
         RingWriter::AwaitSpace(segment_.header(), w.seen_head(), 1'000'000'000);
       Fill(at, size_of(i), static_cast<uint16_t>(i));
-      (void)w.Commit(size_of(i));
+      (void)w.Commit(size_of(i), false);
     }
   });
   RingReader r(segment_);
@@ -69,7 +69,7 @@ TEST_F(RingTest, IsFullWhenItIsFull) {
   uint32_t written = 0;
   while (std::byte* at = w.Begin(4096)) {
     Fill(at, 4096, 1);
-    (void)w.Commit(4096);
+    (void)w.Commit(4096, false);
     written += 4096;
   }
   EXPECT_EQ(written, segment_.geometry().ring_bytes);
@@ -85,10 +85,38 @@ TEST_F(RingTest, RingsASleepingReaderOnce) {
   RingReader r(segment_);
   ASSERT_TRUE(r.Sleep());
   Fill(w.Begin(16), 16, 1);
-  EXPECT_TRUE(w.Commit(16));
+  EXPECT_TRUE(w.Commit(16, false));
   Fill(w.Begin(16), 16, 1);
-  EXPECT_FALSE(w.Commit(16));
+  EXPECT_FALSE(w.Commit(16, false));
   EXPECT_FALSE(r.Sleep());  // there is work
+}
+
+TEST_F(RingTest, RingsANappingReaderForWhatCannotWait) {
+  RingWriter w(segment_);
+  RingReader r(segment_);
+  ASSERT_TRUE(r.Sleep(/*naps=*/true));
+  Fill(w.Begin(16), 16, 1);
+  EXPECT_FALSE(w.Commit(16, false));
+  Fill(w.Begin(16), 16, 1);
+  EXPECT_TRUE(w.Commit(16, true));
+  Fill(w.Begin(16), 16, 1);
+  EXPECT_FALSE(w.Commit(16, true));  // it is awake
+  while (*r.Next()) {
+  }
+  r.Release();
+  // One that fills up is rung for, or its client would wait for space.
+  ASSERT_TRUE(r.Sleep(/*naps=*/true));
+  const uint32_t most = segment_.geometry().ring_bytes;
+  uint32_t written = 0;
+  bool rung = false;
+  while (!rung && written + 4096 <= most) {
+    Fill(w.Begin(4096), 4096, 1);
+    rung = w.Commit(4096, false);
+    written += 4096;
+  }
+  EXPECT_TRUE(rung);
+  EXPECT_GT(written, most / 2);
+  EXPECT_LE(written, most / 2 + 4096);
 }
 
 TEST_F(RingTest, RefusesNonsense) {

@@ -43,6 +43,8 @@ struct SegmentGeometry {
 inline constexpr uint32_t kInboxCount = 256;  // entries, a power of two
 
 struct alignas(64) SegmentHeader {
+  static constexpr uint32_t kAsleep = 1, kNaps = 2;
+
   // client writes
   alignas(64) std::atomic<uint64_t> ring_tail;   // bytes ever written
   alignas(64) std::atomic<uint64_t> inbox_head;  // callbacks ever taken
@@ -50,8 +52,9 @@ struct alignas(64) SegmentHeader {
   alignas(64) std::atomic<uint64_t> ring_head;   // bytes ever taken
   alignas(64) std::atomic<uint64_t> inbox_tail;  // callbacks ever given
   alignas(64) std::atomic<uint32_t> inbox_bell;  // futex: changes with inbox_tail
-  alignas(
-      64) std::atomic<uint32_t> server_asleep;  // 1: ring the doorbell after writing; whoever rings clears it
+  /// kAsleep: ring the doorbell after writing; kNaps: only for what cannot wait until the server wakes by
+  /// itself, soon. Whoever rings clears it.
+  alignas(64) std::atomic<uint32_t> server_asleep;
   alignas(64) std::atomic<uint32_t> space_wanted;  // futex: 1 while a client waits for ring space; server
                                                    // clears and wakes
   // both write

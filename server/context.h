@@ -30,6 +30,7 @@ namespace cuplex::server {
 
 class DeviceQueue;
 struct Allowance;
+struct Runner;
 
 struct VirtualStream {
   Context* context = nullptr;
@@ -102,7 +103,7 @@ class Context {
   CUcontext driver() const { return driver_; }
   Tenant& tenant() { return tenant_; }
   Holding& holding() { return holding_; }
-  DeviceQueue& queue() { return queue_; }
+  DeviceQueue& queue() const { return queue_; }
   CUresult fault() const { return fault_; }
 
   VirtualStream* legacy() { return &legacy_; }
@@ -148,7 +149,8 @@ class Context {
   bool InFlight() const;
   /// Since when the turn's work here runs on the device; INT64_MAX where none does.
   int64_t RunningSince(const Turn& turn) const;
-  bool listed = false;  // by the queue, among those with work in the driver
+  bool listed = false;       // by the queue, among those with work in the driver
+  Runner* runner = nullptr;  // the queue's, for its tenant
   /// Ends every interval, measured or not: its turns are over.
   void AbandonIntervals();
 

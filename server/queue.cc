@@ -6,6 +6,12 @@
 #include "server/context.h"
 
 namespace cuplex::server {
+namespace {
+
+// Looks for room in the time that all there may be on the device takes: so often at most.
+constexpr uint64_t kLooks = 16;
+
+}  // namespace
 
 DeviceQueue::DeviceQueue(const Clock& clock, CurrentContext& current, const QueueBounds& bounds)
     : clock_(clock),
@@ -31,6 +37,7 @@ void DeviceQueue::Add(Context& context) {
   }
   if (runner->contexts.empty()) ++attached_;
   runner->contexts.push_back(&context);
+  context.runner = runner.get();
 }
 
 void DeviceQueue::Remove(Context& context) {
@@ -66,7 +73,14 @@ void DeviceQueue::SetBounds(const QueueBounds& bounds) {
   scheduler_.Set({.slice_ns = static_cast<int64_t>(bounds.slice_ns)});
 }
 
-void DeviceQueue::Wake(Context& context) { scheduler_.Ready(context.tenant().id, clock_.NowNs()); }
+void DeviceQueue::Wake(Context& context) {
+  if (std::exchange(context.runner->ready, true)) return;
+  scheduler_.Ready(context.tenant().id, clock_.NowNs());
+}
+
+bool DeviceQueue::Waits(const Context& context) const {
+  return context.queued() > 0 && context.runner->ready;
+}
 
 // ------------------------------------------------------------------------------------------- turns
 
@@ -93,7 +107,9 @@ uint64_t DeviceQueue::Room(const Runner& runner, uint64_t ahead_ns, int64_t now_
   if (!runner.open && live_ >= (alone ? bounds_.ahead_turns : bounds_.shared_turns)) return 0;
   const uint64_t backlog = BacklogNs(now_ns);
   if (backlog <= most / 2) return most - backlog;
-  next_look_ns_ = std::min(next_look_ns_, now_ns + static_cast<int64_t>(backlog - most / 2));
+  // Where what runs takes longer than foreseen, looking all the time would not end it sooner.
+  const uint64_t after = std::max(backlog - most / 2, most / kLooks);
+  next_look_ns_ = std::min(next_look_ns_, now_ns + static_cast<int64_t>(after));
   return 0;
 }
 
@@ -119,7 +135,9 @@ bool DeviceQueue::Pump() {
     const bool more =
         given.operations && std::any_of(runner.contexts.begin(), runner.contexts.end(),
                                         [](const Context* context) { return context->queued() > 0; });
-    if (!more) scheduler_.Idle(grant->tenant, now);
+    if (more) continue;
+    runner.ready = false;
+    scheduler_.Idle(grant->tenant, now);
   }
   next_look_ns_ = std::min(next_look_ns_, scheduler_.NextRelease());
   return progress;

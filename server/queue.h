@@ -93,6 +93,7 @@ struct Runner {
   uint64_t settled_ns = 0;     // settled, and not compared yet with what was charged in advance
   uint64_t advanced_ns = 0;    // charged for measured time that is not settled
   bool advanced = false;       // in the queue's list of those
+  bool ready = false;          // has operations that may go, as far as is known
 };
 
 class DeviceQueue {
@@ -120,6 +121,8 @@ class DeviceQueue {
   void Settle();
   void Arm(CUhostFn wake, void* data);
   bool InFlight() const { return !busy_.empty(); }
+  /// Whether the context's tenant has operations that the device has no room for yet.
+  bool Waits(const Context& context) const;
   /// What is on the device is foreseen to take so long from now on.
   uint64_t BacklogNs(int64_t now_ns) const;
   /// When Pump or Settle has something to do though nothing happens, by the clock; INT64_MAX: never.

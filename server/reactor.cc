@@ -290,8 +290,11 @@ int64_t Reactor::TimeoutNs() const {
 }
 
 bool Reactor::MaySleep() {
-  for (auto& [fd, client] : clients_)
-    if (!client->session->ending() && !client->session->ring().Sleep()) return false;
+  const int64_t now = house_.clock.NowNs();
+  for (auto& [fd, client] : clients_) {
+    Session& session = *client->session;
+    if (!session.ending() && !session.ring().Sleep(session.MayWait(now, kLongNs))) return false;
+  }
   return true;
 }
 

@@ -196,6 +196,15 @@ CUresult Session::Refuse(const Error& error) {
 
 bool Session::TooManyQueued() { return queued() >= kMostQueued; }
 
+bool Session::MayWait(int64_t now_ns, int64_t least_ns) const {
+  if (contexts_.empty()) return false;
+  return std::ranges::all_of(contexts_, [&](const auto& each) {
+    const Context* context = each.second.context.get();
+    return context && context->queue().Waits(*context) &&
+           context->queue().BacklogNs(now_ns) > static_cast<uint64_t>(least_ns);
+  });
+}
+
 size_t Session::queued() const {
   size_t sum = 0;
   for (const auto& [number, own] : contexts_)
