@@ -8,16 +8,21 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/result.h"
+#include "policies/partition.h"
+#include "policies/terms.h"
 
 namespace cuplex::policies {
 
-/// How a device is shared. Names in the file: "timeslice".
+/// How a device is shared. Names in the file: timeslice, concurrent, partition.
 enum class DeviceMode {
-  kTimeslice,  // tenants take turns; one tenant's work is on the device at a time
+  kTimeslice,   // tenants take turns; one tenant's work is on the device at a time
+  kConcurrent,  // several tenants' work is on the device at once
+  kPartition,   // each tenant has multiprocessors of its own
 };
 
 /// A device as the file names it: the driver's index (0..255), or a UUID as nvidia-smi prints it
@@ -32,6 +37,7 @@ struct Device {
   DeviceName name;
   DeviceMode mode = DeviceMode::kTimeslice;
   uint64_t max_slice_ns = kDefaultMaxSliceNs;  // 100 us..100 ms
+  std::string preset;                          // that its terms were made from; empty: none
   bool operator==(const Device&) const = default;
 };
 
@@ -60,22 +66,35 @@ struct Socket {
 };
 
 inline constexpr uint32_t kDefaultWeight = 100;
+inline constexpr uint64_t kAllMemory = 0;
+
+/// What a tenant has of one device.
+struct DeviceTerms {
+  Terms time;                          // those of all tenants of a device agree with each other
+  uint64_t memory_bytes = kAllMemory;  // 1 MiB .. 1 PiB, or as much as the device has
+  Part part;                           // of a device in mode partition, and there alone
+  bool operator==(const DeviceTerms&) const = default;
+};
 
 struct Tenant {
-  std::string name;                  // unique; 1..63 of a-z 0-9 and inner '-'
-  std::vector<Match> matches;        // any one suffices; empty: recognised by its socket alone
-  Socket socket;                     // always set
-  uint64_t memory_bytes = 0;         // on each device it sees; 1 MiB .. 1 PiB
-  uint32_t weight = kDefaultWeight;  // 1..10000
-  int priority = 0;                  // -10..10, a higher class goes first
-  uint32_t guarantee_percent = 0;    // of a device's time, 1..100; 0: none
-  uint32_t limit_percent = 100;      // of a device's time, 1..100, not below the guarantee; 100: none
-  uint64_t max_kernel_ns = 0;        // what a kernel may take; 0: whatever it takes
-  uint64_t oom_wait_ns = 0;          // how long an allocation waits for its budget; 0: it fails at once
-  std::vector<DeviceName> devices;   // which it sees, as `Policy::devices` names them; empty: all
+  std::string name;                 // unique; 1..63 of a-z 0-9 and inner '-'
+  std::vector<Match> matches;       // any one suffices; empty: recognised by its socket alone
+  Socket socket;                    // always set
+  DeviceTerms terms;                // on each device that has none of its own in `on`
+  uint64_t max_kernel_ns = 0;       // what a kernel may take; 0: whatever it takes
+  uint64_t oom_wait_ns = 0;         // how long an allocation waits for its budget; 0: it fails at once
+  std::vector<DeviceName> devices;  // which it sees, as `Policy::devices` names them; empty: all
+  std::vector<std::pair<DeviceName, DeviceTerms>> on;  // in the order of `devices`
   bool operator==(const Tenant&) const = default;
 
   bool Sees(const DeviceName& device) const;
+  /// Its terms on the device that `is` says yes to, whatever the file calls it.
+  template <typename Is>
+  const DeviceTerms& On(Is is) const {
+    for (const auto& [device, own] : on)
+      if (is(device)) return own;
+    return terms;
+  }
 };
 
 struct ServerSettings {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "policies/policy.h"
+#include "policies/policy_table.h"
 
 namespace cuplex::policies {
 namespace {
@@ -24,6 +25,31 @@ void Check(bool promise) {
   if (!promise) std::abort();
 }
 
+void CheckTerms(const DeviceTerms& terms) {
+  Check(terms.memory_bytes == kAllMemory ||
+        (terms.memory_bytes >= (uint64_t{1} << 20) && terms.memory_bytes <= (uint64_t{1} << 50)));
+  Check(terms.time.weight >= 1 && terms.time.weight <= 10000);
+  Check(terms.time.priority >= -10 && terms.time.priority <= 10);
+  Check(terms.time.guarantee >= 0 && terms.time.guarantee <= terms.time.limit + 1e-9 &&
+        terms.time.limit <= 1);
+  Check(terms.part.parts <= terms.part.of && terms.part.of <= kMostParts);
+}
+
+/// On each device guarantees and parts are at most all there is.
+void CheckDevice(const Policy& policy, const Device& device) {
+  double guarantees = 0;
+  uint32_t parts = 0, of = 0;
+  for (const Tenant& tenant : policy.tenants) {
+    if (!tenant.Sees(device.name)) continue;
+    const DeviceTerms& terms = tenant.On([&](const DeviceName& name) { return name == device.name; });
+    Check(bool(terms.part) == (device.mode == DeviceMode::kPartition));
+    guarantees += terms.time.guarantee;
+    parts += terms.part.parts;
+    of = terms.part.of;
+  }
+  Check(guarantees <= 1 + 1e-6 && parts <= of);
+}
+
 void CheckPolicy(const Policy& policy) {
   std::set<std::string> names, paths = {policy.server.socket};
   Check(!policy.tenants.empty());
@@ -31,13 +57,18 @@ void CheckPolicy(const Policy& policy) {
     Check(!tenant.name.empty() && tenant.name.size() <= 63 && names.insert(tenant.name).second);
     Check(tenant.socket.path.starts_with('/') && tenant.socket.path.size() <= 107);
     Check(paths.insert(tenant.socket.path).second && tenant.socket.mode <= 0777);
-    Check(tenant.memory_bytes >= (uint64_t{1} << 20) && tenant.memory_bytes <= (uint64_t{1} << 50));
-    Check(tenant.weight >= 1 && tenant.weight <= 10000);
-    Check(tenant.priority >= -10 && tenant.priority <= 10);
+    CheckTerms(tenant.terms);
+    Check(tenant.on.size() == tenant.devices.size());
+    for (const auto& [device, terms] : tenant.on) {
+      Check(tenant.Sees(device));
+      CheckTerms(terms);
+    }
     for (const Match& match : tenant.matches) {
       Check(!match.uids.empty() || !match.gids.empty() || !match.cgroups.empty());
     }
   }
+  for (const Device& device : policy.devices) CheckDevice(policy, device);
+  Check(!PrintPolicy(policy).empty());
   Check(!policy.default_tenant || policy.Find(*policy.default_tenant) != nullptr);
 }
 

@@ -52,10 +52,11 @@ TEST(Policy, TheLeastFileHasDefaultsForEverythingElse) {
   Tenant main{.name = "main",
               .matches = {},
               .socket = {.path = "/run/cuplex/main.sock", .mode = 0600, .owner = {}, .group = {}},
-              .memory_bytes = uint64_t{2} << 30,
-              .weight = 100,
-              .priority = 0,
-              .devices = {}};
+              .terms = {.time = {.guarantee = 0, .limit = 1, .weight = 100, .priority = 0},
+                        .memory_bytes = uint64_t{2} << 30,
+                        .part = {}},
+              .devices = {},
+              .on = {}};
   EXPECT_THAT(policy.tenants, ElementsAre(main));
 }
 
@@ -83,13 +84,14 @@ TEST(Policy, AKeyOfATenantGoesBeforeItsProfile) {
   Policy policy = Sample("profiles.yaml");
   auto terms = [&policy](std::string_view name) {
     const Tenant* tenant = policy.Find(name);
-    return tenant ? std::tuple(PrintSize(tenant->memory_bytes), tenant->weight, tenant->priority)
-                  : std::tuple(std::string("no such tenant"), 0u, 0);
+    return tenant ? std::tuple(PrintSize(tenant->terms.memory_bytes), tenant->terms.time.weight,
+                               tenant->terms.time.priority)
+                  : std::tuple(std::string("no such tenant"), 0.0, 0);
   };
-  EXPECT_EQ(terms("notebook-1"), std::tuple("4GiB", 400u, 5));
-  EXPECT_EQ(terms("notebook-2"), std::tuple("6GiB", 400u, 5));
-  EXPECT_EQ(terms("training"), std::tuple("16GiB", 100u, -5));
-  EXPECT_EQ(terms("nightly"), std::tuple("16GiB", 50u, -5));
+  EXPECT_EQ(terms("notebook-1"), std::tuple("4GiB", 400.0, 5));
+  EXPECT_EQ(terms("notebook-2"), std::tuple("6GiB", 400.0, 5));
+  EXPECT_EQ(terms("training"), std::tuple("16GiB", 100.0, -5));
+  EXPECT_EQ(terms("nightly"), std::tuple("16GiB", 50.0, -5));
   EXPECT_EQ(policy.Find("batch"), nullptr);
 }
 
@@ -104,15 +106,19 @@ TEST(Policy, SharesAndTimes) {
       "  - {name: b, profile: patient, on_oom: fail}\n"
       "  - {name: c, memory: 1GiB, on_oom: wait}\n");
   EXPECT_EQ(policy.devices.at(0).max_slice_ns, 500'000u);
+  const auto share = [](const Tenant& tenant) {
+    const Terms& terms = tenant.On([](const DeviceName& name) { return name == DeviceName(0); }).time;
+    return std::pair(terms.guarantee, terms.limit);
+  };
   const Tenant& a = policy.tenants.at(0);
-  EXPECT_EQ(std::tuple(a.guarantee_percent, a.limit_percent), std::tuple(30u, 60u));
+  EXPECT_EQ(share(a), std::pair(0.3, 0.6));
   EXPECT_EQ(std::tuple(a.max_kernel_ns, a.oom_wait_ns), std::tuple(10'000'000'000u, 120'000'000'000u));
   const Tenant& b = policy.tenants.at(1);
-  EXPECT_EQ(std::tuple(b.guarantee_percent, b.limit_percent), std::tuple(20u, 60u));
+  EXPECT_EQ(share(b), std::pair(0.2, 0.6));
   EXPECT_EQ(std::tuple(b.max_kernel_ns, b.oom_wait_ns), std::tuple(0u, 0u));
   const Tenant& c = policy.tenants.at(2);
-  EXPECT_EQ(std::tuple(c.guarantee_percent, c.limit_percent, c.oom_wait_ns),
-            std::tuple(0u, 100u, 10'000'000'000u));
+  EXPECT_EQ(share(c), std::pair(0.0, 1.0));
+  EXPECT_EQ(c.oom_wait_ns, 10'000'000'000u);
 }
 
 TEST(Policy, SocketsAndDefaultTenant) {
@@ -128,7 +134,9 @@ TEST(Policy, SocketsAndDefaultTenant) {
 TEST(Policy, DevicesByIndexAndUuid) {
   Policy policy = Sample("devices.yaml");
   const std::string uuid = "GPU-6f2f0a51-3c44-4f1b-9a71-0d9c5a1e7b20";
-  EXPECT_THAT(policy.devices, ElementsAre(Device{0}, Device{1}, Device{uuid}));
+  std::vector<DeviceName> names;
+  for (const Device& device : policy.devices) names.push_back(device.name);
+  EXPECT_THAT(names, ElementsAre(DeviceName(0), DeviceName(1), DeviceName(uuid)));
   EXPECT_EQ(policy.server.metrics, "[::1]:9400");
   EXPECT_TRUE(policy.Find("rendering")->Sees(1));
   EXPECT_FALSE(policy.Find("rendering")->Sees(uuid));

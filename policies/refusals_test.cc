@@ -130,8 +130,10 @@ const std::vector<Case>& Cases() {
        {"p:7:9: The tenant \"a\" is given twice, first on line 3; once was expected."}},
       {"ATenantThatIsAWord",
        "version: 1\ntenants: [a]\n",
-       {"p:2:11: \"a\" was given for a tenant; a mapping with keys of name, profile, match, socket, memory, "
-        "guarantee, limit, weight, priority, max_kernel_time, on_oom, oom_wait, devices was expected."}},
+       {"p:2:11: \"a\" was given for a tenant; a mapping with keys of name, profile, match, socket, preset, "
+        "memory, "
+        "guarantee, limit, weight, priority, partition, max_kernel_time, on_oom, oom_wait, devices was "
+        "expected."}},
 
       // Memory.
       {"NoMemory",
@@ -310,7 +312,7 @@ const std::vector<Case>& Cases() {
       // Devices.
       {"UnknownMode",
        With("devices: [{index: 0, mode: timeslise}]\n"),
-       {"p:2:28: `mode` is \"timeslise\"; timeslice was expected."}},
+       {"p:2:28: `mode` is \"timeslise\"; one of timeslice, concurrent, partition was expected."}},
       {"DeviceWithBothNames",
        With("devices:\n- {index: 0, uuid: GPU-6f2f0a51-3c44-4f1b-9a71-0d9c5a1e7b20}\n- mode: timeslice\n"),
        {"p:3:3: The device has both `index` and `uuid`; exactly one of `index` and `uuid` was expected.",
@@ -345,8 +347,8 @@ const std::vector<Case>& Cases() {
        {"p:3:15: `memory` is \"5\"; a size such as 512MiB or 8GiB (a whole number of KiB, MiB, GiB or TiB) "
         "was "
         "expected.",
-        "p:3:18: The key \"name\" is not known in a profile; one of memory, guarantee, limit, weight, "
-        "priority, "
+        "p:3:18: The key \"name\" is not known in a profile; one of preset, memory, guarantee, limit, "
+        "weight, priority, partition, "
         "max_kernel_time, on_oom, oom_wait, devices was expected."}},
       {"UnknownDefaultTenant",
        With("default_tenant: b\n"),
@@ -377,8 +379,10 @@ const std::vector<Case>& Cases() {
         "p:9:13: `weight` is \"0\"; a whole number from 1 to 10000 was expected.",
         "p:10:11: The tenant \"a\" is given twice, first on line 7; once was expected.",
         "p:11:14: `profile` is \"none\"; Big, as named under `profiles`, was expected.",
-        "p:12:5: The key \"colour\" is not known in a tenant; one of name, profile, match, socket, memory, "
-        "guarantee, limit, weight, priority, max_kernel_time, on_oom, oom_wait, devices was expected."}},
+        "p:12:5: The key \"colour\" is not known in a tenant; one of name, profile, match, socket, preset, "
+        "memory, "
+        "guarantee, limit, weight, priority, partition, max_kernel_time, on_oom, oom_wait, devices was "
+        "expected."}},
   };
   return cases;
 }

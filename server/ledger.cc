@@ -1,5 +1,6 @@
 #include "server/ledger.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace cuplex::server {
@@ -38,11 +39,16 @@ void Holding::Refund(uint64_t bytes) {
 
 Tenant::Tenant(TenantId id, const policies::Tenant& terms, const std::vector<Device>& devices,
                std::shared_ptr<metrics::TenantCounters> counters)
-    : id(id), name(terms.name), terms(terms), counters(std::move(counters)), images(kImagesPerTenant) {
+    : id(id),
+      name(terms.name),
+      terms(terms),
+      counters(std::move(counters)),
+      images(kImagesPerTenant),
+      devices_(devices) {
   holdings.resize(devices.size());
   auto add = [&](size_t d) {
     if (holdings[d]) return;
-    holdings[d] = std::make_unique<Holding>(d, terms.memory_bytes, &this->counters->device(d));
+    holdings[d] = std::make_unique<Holding>(d, MemoryOn(d), &this->counters->device(d));
     sees.push_back(d);
   };
   if (terms.devices.empty()) {
@@ -54,18 +60,27 @@ Tenant::Tenant(TenantId id, const policies::Tenant& terms, const std::vector<Dev
   }
 }
 
-policies::Terms Tenant::Share() const {
-  return {.guarantee = terms.guarantee_percent / 100.0,
-          .limit = terms.limit_percent / 100.0,
-          .weight = static_cast<double>(terms.weight),
-          .priority = terms.priority};
+const policies::DeviceTerms& Tenant::On(size_t device) const {
+  return terms.On([&](const policies::DeviceName& name) { return devices_[device].Is(name); });
+}
+
+uint64_t Tenant::MemoryOn(size_t device) const {
+  const uint64_t bytes = On(device).memory_bytes;
+  return bytes == policies::kAllMemory ? devices_[device].memory_bytes : bytes;
+}
+
+uint64_t Tenant::host_limit() const {
+  uint64_t most = 0;
+  for (const auto& holding : holdings)
+    if (holding) most = std::max(most, holding->limit());
+  return most;
 }
 
 void Tenant::Take(const policies::Tenant& next) {
   terms = next;
   leaving = false;
   for (auto& holding : holdings)
-    if (holding) holding->SetLimit(terms.memory_bytes);
+    if (holding) holding->SetLimit(MemoryOn(holding->device));
 }
 
 Tenant* Ledger::Find(const std::string& name) {

@@ -55,6 +55,7 @@ class Holding {
 
 class Tenant {
  public:
+  /// `devices` outlive it.
   Tenant(TenantId id, const policies::Tenant& terms, const std::vector<Device>& devices,
          std::shared_ptr<metrics::TenantCounters> counters);
 
@@ -67,16 +68,21 @@ class Tenant {
   std::vector<Session*> sessions;
   ImageStore images;
 
-  /// Pinned host memory has a budget of its own, as large as the memory limit.
+  /// Pinned host memory has a budget of its own, as large as the largest of its memory limits.
   uint64_t host_used = 0;
-  uint64_t host_limit() const { return terms.memory_bytes; }
+  uint64_t host_limit() const;
 
-  /// Its share of the time of each device it sees.
-  policies::Terms Share() const;
+  /// What the policy gives it of a device, an index into the server's devices.
+  const policies::DeviceTerms& On(size_t device) const;
   /// Takes the terms of a new policy. The devices it sees do not change while it has sessions.
   void Take(const policies::Tenant& terms);
   /// The policy no longer knows it: it ends when its last session does.
   bool leaving = false;
+
+ private:
+  uint64_t MemoryOn(size_t device) const;
+
+  const std::vector<Device>& devices_;
 };
 
 class Ledger {

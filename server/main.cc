@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "metrics/exporter.h"
 #include "policies/policy.h"
+#include "policies/policy_table.h"
 #include "protocol/control_socket.h"
 #include "server/control.h"
 #include "server/driver_choice.h"
@@ -184,7 +185,8 @@ int Main(int argc, char** argv) {
   }
   for (const std::string& note : policy->notes) Log().warn("{}", note);
   if (options.check) {
-    std::printf("%s: good, %zu tenants\n", options.policy.c_str(), policy->tenants.size());
+    std::printf("%s: good, %zu tenant%s\n%s", options.policy.c_str(), policy->tenants.size(),
+                policy->tenants.size() == 1 ? "" : "s", policies::PrintPolicy(*policy).c_str());
     return kOk;
   }
   auto signals = TakeSignals();

@@ -31,7 +31,7 @@ void DeviceQueue::Add(Context& context) {
     runner->tenant = &context.tenant();
     runner->holding = &context.holding();
     runner->max_kernel_ns = context.tenant().terms.max_kernel_ns;
-    const policies::Terms terms = context.tenant().Share();
+    const policies::Terms& terms = context.tenant().On(context.holding().device).time;
     runner->unlimited = terms.limit >= 1;
     scheduler_.Add(context.tenant().id, terms, clock_.NowNs());
   }
@@ -63,7 +63,7 @@ void DeviceQueue::TermsChanged(Tenant& tenant) {
   auto at = runners_.find(tenant.id);
   if (at == runners_.end()) return;
   at->second->max_kernel_ns = tenant.terms.max_kernel_ns;
-  const policies::Terms terms = tenant.Share();
+  const policies::Terms& terms = tenant.On(at->second->holding->device).time;
   at->second->unlimited = terms.limit >= 1;
   scheduler_.Change(tenant.id, terms, clock_.NowNs());
 }

@@ -42,7 +42,7 @@ class TestHouse {
   Tenant& AddTenant(const std::string& name, uint64_t limit) {
     policies::Tenant terms;
     terms.name = name;
-    terms.memory_bytes = limit;
+    terms.terms.memory_bytes = limit;
     Tenant& tenant = **house.TenantFor(terms);
     if (!tenant.holdings[0]->arena)
       tenant.holdings[0]->arena = Arena::Reserve(driver.table(), house.devices[0], limit).value();
