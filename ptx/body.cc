@@ -1,5 +1,7 @@
 #include "ptx/body.h"
 
+#include <array>
+
 namespace cuplex::ptx {
 namespace {
 
@@ -61,7 +63,10 @@ Result<bool> SkipDebug(Cursor& cursor) {
 Status BodyParser::Parse() {
   for (;;) {
     if (cursor_.TakeSign("}")) {
-      if (!parsing_.names.CloseScope()) return ResolvePending();
+      if (!parsing_.names.CloseScope()) {
+        TRY(ResolvePending());
+        return PlaceSums();
+      }
       function_.statements.push_back({StatementKind::kClose, 0});
       continue;
     }
@@ -188,6 +193,47 @@ Status BodyParser::ResolvePending() {
     Operand& operand = function_.instructions[pending.instruction].operands[pending.operand];
     operand.symbol = meaning->symbol;
     operand.id = meaning->id;
+  }
+  return {};
+}
+
+// Nothing past the parser knows an operand that computes: each sum becomes an `add` to a register of its own.
+Status BodyParser::PlaceSums() {
+  if (sums_.empty()) return {};
+  std::vector<cuplex::ptx::Statement> statements;
+  statements.reserve(function_.statements.size() + sums_.size());
+  size_t sum = 0, label = 0;
+  std::array<uint32_t, 3> next{};  // registers of 16, 32 and 64 bits
+  auto slot = [](uint32_t bits) { return bits == 16 ? 0 : bits == 32 ? 1 : 2; };
+  for (const Sum& s : sums_) ++next[slot(s.bits)];
+  std::array<Type, 3> types = {Type::kU16, Type::kU32, Type::kU64};
+  std::array<Mod, 3> mods = {Mod::kTypeU16, Mod::kTypeU32, Mod::kTypeU64};
+  for (uint32_t at = 0; at < function_.statements.size(); ++at) {
+    for (; sum < sums_.size() && sums_[sum].statement == at; ++sum) {
+      statements.push_back(
+          {StatementKind::kInstruction, static_cast<uint32_t>(function_.instructions.size() + sum)});
+    }
+    while (label < function_.labels.size() && function_.labels[label].statement == at) {
+      function_.labels[label++].statement = static_cast<uint32_t>(statements.size());
+    }
+    statements.push_back(function_.statements[at]);
+  }
+  function_.statements = std::move(statements);
+  for (size_t width = 0; width < next.size(); ++width) {
+    if (!next[width]) continue;
+    next[width] = parsing_.module.AddRegisters(function_, types[width], next[width]);
+    for (Label& moved : function_.labels) ++moved.statement;  // past the declaration
+  }
+  for (const Sum& s : sums_) {
+    Operand& operand = function_.instructions[s.instruction].operands[s.operand];
+    Instruction add;
+    add.opcode = Opcode::kAdd;
+    add.mods = {mods[slot(s.bits)]};
+    add.place = s.place;
+    Operand result = Operand::Register(next[slot(s.bits)]++);
+    add.operands = {result, operand, Operand::Integer(static_cast<int64_t>(s.constant))};
+    operand = result;
+    function_.instructions.push_back(std::move(add));
   }
   return {};
 }

@@ -31,6 +31,14 @@ class BodyParser {
     uint32_t table = kNoIndex, target = 0;
   };
 
+  // A source written `register + constant`, which an instruction before its own computes.
+  struct Sum {
+    uint32_t statement = kNoIndex, instruction = kNoIndex, operand = 0;
+    uint32_t bits = 0;  // of the register: 16, 32 or 64
+    uint64_t constant = 0;
+    Place place;
+  };
+
   Status Statement();
   Status Declaration();
   Status LocalVariables();
@@ -51,11 +59,14 @@ class BodyParser {
   Result<std::vector<Operand>> Sequence(std::string_view close, unsigned depth);
   Status CallOperands(Instruction& instruction);
   bool TakePending(Instruction& instruction);
+  Status TakeSum(Instruction& instruction);
+  Status PlaceSums();
 
   Parsing& parsing_;
   Cursor& cursor_;
   Function& function_;
   std::vector<Pending> pending_;
+  std::vector<Sum> sums_;  // in the order of the statements
 };
 
 }  // namespace cuplex::ptx

@@ -10,7 +10,6 @@ namespace {
 
 constexpr uint64_t kMostBytes = 1ull << 40;
 constexpr uint64_t kMostAlign = 1ull << 20;
-constexpr uint32_t kMostRegisters = 1u << 20;
 constexpr uint32_t kMostWords = 4096;
 constexpr size_t kMostDimensions = 16;
 constexpr size_t kMostAttributes = 8;  // they are copied to each variable of a list

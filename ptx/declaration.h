@@ -13,6 +13,9 @@
 
 namespace cuplex::ptx {
 
+/// The most registers that one function may have.
+inline constexpr uint32_t kMostRegisters = 1u << 20;
+
 /// What the parts of the parser share.
 struct Parsing {
   Parsing(std::string_view text, Module& to) : cursor(text), module(to) {}

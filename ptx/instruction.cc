@@ -19,6 +19,23 @@ OperandKind KindOf(Constant::Kind kind) {
   }
 }
 
+bool HoldsInteger(Type type) {
+  switch (type) {
+    case Type::kB16:
+    case Type::kU16:
+    case Type::kS16:
+    case Type::kB32:
+    case Type::kU32:
+    case Type::kS32:
+    case Type::kB64:
+    case Type::kU64:
+    case Type::kS64:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 Status BodyParser::ParseInstruction() {
@@ -41,6 +58,9 @@ Status BodyParser::ParseInstruction() {
       if (TakePending(instruction)) continue;
       TRY(Operand operand, ParseOperand(0));
       instruction.operands.push_back(std::move(operand));
+      if (cursor_.token().IsSign("+")) {
+        TRY(TakeSum(instruction));
+      }
     } while (cursor_.TakeSign(","));
   }
   TRY(cursor_.ExpectSign(";"));
@@ -101,6 +121,32 @@ bool BodyParser::TakePending(Instruction& instruction) {
   operand.kind = OperandKind::kSymbol;
   instruction.operands.push_back(operand);
   return true;
+}
+
+// Notes `+ constant` after the last operand for PlaceSums, where that is a source in a register of integers.
+Status BodyParser::TakeSum(Instruction& instruction) {
+  const Operand& operand = instruction.operands.back();
+  Token sign = cursor_.token();
+  if (!operand.IsRegister() || operand.negated || operand.component != Mod::kNone ||
+      instruction.operands.size() == 1) {
+    return cursor_.Unexpected("`;`");
+  }
+  const RegisterRange& range = function_.RangeOf(operand.id);
+  Sum sum;
+  sum.bits = BitsOf(range.type);
+  if (!HoldsInteger(range.type) || range.vector != 1) {
+    return Cursor::Unexpected(sign, "`+` after a register of 16, 32 or 64 bits, not of floats");
+  }
+  sum.statement = static_cast<uint32_t>(function_.statements.size());
+  sum.instruction = static_cast<uint32_t>(function_.instructions.size());
+  sum.operand = static_cast<uint32_t>(instruction.operands.size() - 1);
+  sum.place = instruction.place;
+  TRY(sum.constant, ParseOffset(cursor_));
+  if (function_.register_count + sums_.size() >= kMostRegisters) {
+    return Cursor::Unexpected(sign, fmt::format("at most {} registers in a function", kMostRegisters));
+  }
+  sums_.push_back(sum);
+  return {};
 }
 
 Status BodyParser::CallOperands(Instruction& instruction) {

@@ -108,6 +108,45 @@ TEST(Parser, ReadsEveryKindOfOperand) {
   EXPECT_EQ(texture.parts[2].kind, OperandKind::kVector);
 }
 
+TEST(Parser, ComputesSumsBeforeTheInstructionThatReadsThem) {
+  auto module = Kernel(
+      "mov.u64 %rd1, 0;\nthere: @%p1 st.u64 [%rd1], %rd2 + 1;\n"
+      "mad.lo.u32 %r1, %r2+-8, %r3, %r4+0x10; bra there;");
+  const Function& k = module.functions.at(0);
+  std::vector<std::string> order;
+  for (const Statement& s : k.statements) {
+    if (s.kind == StatementKind::kInstruction) order.push_back(module.Text(k.instructions.at(s.index)));
+    if (s.kind == StatementKind::kLabel) order.push_back(k.labels.at(s.index).name);
+  }
+  EXPECT_THAT(
+      order, ElementsAre("mov.u64", "there", "add.u64", "st.u64", "add.u32", "add.u32", "mad.lo.u32", "bra"));
+  EXPECT_EQ(k.statements.at(k.labels.at(0).statement).kind, StatementKind::kLabel);
+  auto sum = [&](uint32_t reg) -> const Instruction& {
+    for (const Instruction& in : k.instructions) {
+      if (in.opcode == Opcode::kAdd && in.operands.at(0) == Operand::Register(reg)) return in;
+    }
+    ADD_FAILURE() << "no sum in register " << reg;
+    return k.instructions.at(0);
+  };
+  const Instruction& st = k.instructions.at(1);
+  EXPECT_EQ(st.operands.at(0), Operand::RegisterAddress(Rd(1)));
+  const Instruction& one = sum(st.operands.at(1).id);
+  EXPECT_FALSE(one.guard);
+  EXPECT_THAT(one.operands, ElementsAre(st.operands[1], Operand::Register(Rd(2)), Operand::Integer(1)));
+  EXPECT_EQ(k.TypeOfRegister(st.operands[1].id), Type::kU64);
+  const Instruction& mad = k.instructions.at(2);
+  EXPECT_THAT(sum(mad.operands.at(1).id).operands,
+              ElementsAre(mad.operands[1], Operand::Register(R(2)), Operand::Integer(-8)));
+  EXPECT_EQ(mad.operands.at(2), Operand::Register(R(3)));
+  EXPECT_THAT(sum(mad.operands.at(3).id).operands,
+              ElementsAre(mad.operands[3], Operand::Register(R(4)), Operand::Integer(16)));
+
+  EXPECT_THAT(ErrorIn(".reg .f32 %f; add.f32 %f, %f + 1, %f;"), HasSubstr("not of floats"));
+  EXPECT_THAT(ErrorIn(".reg .b32 %r; mov.u32 %r + 1, %r;"), HasSubstr("found `+`"));
+  EXPECT_THAT(ErrorIn(".reg .b32 %r; mov.u32 %r, %tid.x + 1;"), HasSubstr("found `+`"));
+  EXPECT_THAT(ErrorIn(".reg .b32 %r; mov.u32 %r, %r + %r;"), HasSubstr("found `%r`"));
+}
+
 TEST(Parser, TellsModifiersApart) {
   auto mods = [](const std::string& text) { return Only(Kernel(text + ";")); };
   EXPECT_EQ(mods("setp.ltu.and.f32 %p1|%p2, %r1, %r2, !%p3").Comparison(), Mod::kLtu);

@@ -137,10 +137,13 @@ Status EmitSet(Emitter& e, const Instruction& in) {
   }
   Type to = in.TypeAt(0);
   llvm::Type* want = e.TypeFor(to);
-  if (p->getType()->isVectorTy() != want->isVectorTy()) {
-    return e.Refuse(in, "compares pairs into a scalar, which softcuda does not support");
+  if (p->getType()->isVectorTy()) {
+    if (want->isIntegerTy(32)) want = llvm::FixedVectorType::get(e.Int(16), 2);  // a mask for each half
+    if (!want->isVectorTy()) return e.Refuse(in, "has a type that PTX does not give it");
+    if (c) c = e.ir.CreateVectorSplat(2, c);
+  } else if (want->isVectorTy()) {
+    return e.Refuse(in, "has a type that PTX does not give it");
   }
-  if (c && p->getType()->isVectorTy()) c = e.ir.CreateVectorSplat(2, c);
   p = Combine(e, in, p, c);
   if (to == Type::kF32 || to == Type::kF16 || to == Type::kF16x2) {
     return e.Write(in, out, e.ir.CreateUIToFP(p, want));

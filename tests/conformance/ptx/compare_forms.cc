@@ -123,6 +123,18 @@ void OneType(Family& f, int target = 75) {
       f.Add(fmt::format("set.lt{}.f32.{} %d, %a, %b;", z, t), [=](T a, T b) {
          return less(a, b) ? 1.0f : 0.0f;
        }).Target(target);
+    if (!std::is_same_v<T, Bf16>)
+      f.Add(fmt::format("set.lt{}.f16.{} %d, %a, %b;", z, t), [=](T a, T b) {
+         return F16{less(a, b) ? uint16_t{0x3c00} : uint16_t{0}};
+       }).Target(target);
+    if (!std::is_same_v<T, F16>)
+      f.Add(fmt::format("set.lt{}.bf16.{} %d, %a, %b;", z, t), [=](T a, T b) {
+         return Bf16{less(a, b) ? uint16_t{0x3f80} : uint16_t{0}};
+       }).Target(90);
+    if (std::is_same_v<T, F16> || std::is_same_v<T, Bf16>)
+      f.Add(fmt::format("set.lt{}.u16.{} %d, %a, %b;", z, t), [=](T a, T b) {
+         return less(a, b) ? uint16_t{0xffff} : uint16_t{0};
+       }).Target(target);
     struct Boolean {
       const char* name;
       std::function<bool(bool, bool)> of;
@@ -190,6 +202,35 @@ void Packed(Family& f, const std::string& type, int target) {
                                         ((Compared<H>(a.hi, b.hi, false) & outcomes) != 0) << 1);
          })
         .Target(target);
+  }
+  // A mask, or a number, in each half.
+  for (bool ftz : {false, true}) {
+    if (ftz && !std::is_same_v<H, F16>) continue;
+    const std::string z = ftz ? ".ftz" : "";
+    for (const Operator& op : OperatorsOf<H>()) {
+      const int outcomes = op.outcomes;
+      auto low = [=](P a, P b) { return (Compared<H>(a.lo, b.lo, ftz) & outcomes) != 0; };
+      auto high = [=](P a, P b) { return (Compared<H>(a.hi, b.hi, ftz) & outcomes) != 0; };
+      auto masks = [](bool lo, bool hi) { return (lo ? 0xffffu : 0u) | (hi ? 0xffff0000u : 0u); };
+      f.Add(fmt::format("set.{}{}.u32.{} %d, %a, %b;", op.name, z, type), [=](P a, P b) {
+         return masks(low(a, b), high(a, b));
+       }).Target(target);
+      const uint16_t one = std::is_same_v<H, F16> ? 0x3c00 : 0x3f80;
+      f.Add(fmt::format("set.{}{}.{}.{} %d, %a, %b;", op.name, z, type, type), [=](P a, P b) {
+         return P{H{low(a, b) ? one : uint16_t{0}}, H{high(a, b) ? one : uint16_t{0}}};
+       }).Target(target);
+    }
+    auto lo = [=](P a, P b) { return Compared<H>(a.lo, b.lo, ftz) == kLess; };
+    auto hi = [=](P a, P b) { return Compared<H>(a.hi, b.hi, ftz) == kLess; };
+    f.Add(fmt::format("set.lt{}.s32.{} %d, %a, %b;", z, type), [=](P a, P b) {
+       return (lo(a, b) ? 0xffffu : 0u) | (hi(a, b) ? 0xffff0000u : 0u);
+     }).Target(target);
+    f.Add(fmt::format("set.lt.and{}.u32.{} %d, %a, %b, %c;", z, type), [=](P a, P b, bool c) {
+       return (lo(a, b) && c ? 0xffffu : 0u) | (hi(a, b) && c ? 0xffff0000u : 0u);
+     }).Target(target);
+    f.Add(fmt::format("set.lt.xor{}.s32.{} %d, %a, %b, !%c;", z, type), [=](P a, P b, bool c) {
+       return (lo(a, b) != !c ? 0xffffu : 0u) | (hi(a, b) != !c ? 0xffff0000u : 0u);
+     }).Target(target);
   }
 }
 

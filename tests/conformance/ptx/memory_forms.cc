@@ -280,6 +280,24 @@ void Moves(Family& f) {
         [](uint32_t) { return (1u << 4 | 0x30) + 3 * 2 + 100 + 1 + 0; })
       .Named("constant expressions")
       .code = "mov.u32 %d, (1 << 4 | 0x30) - (7 % 4) * -2 + (5 > 3 ? 100 : 200) + !0 + ~-1;";
+  f.Add("mov.u32 %d, %a+5;", [](uint32_t a) { return a + 5; }).Named("mov.u32 of a sum");
+  f.Add("add.u32 %d, %a+5, %b+-3;", [](uint32_t a, uint32_t b) {
+     return a + b + 2;
+   }).Named("add.u32 of sums");
+  f.Add("mul.wide.u32 %d, %a+1, %b;", [](uint32_t a, uint32_t b) {
+     return uint64_t{a + 1} * b;
+   }).Named("mul.wide.u32 of a sum, which wraps");
+  f.Add("max.u16 %d, %a+70000, %b;", [](uint16_t a, uint16_t b) {
+     return std::max(static_cast<uint16_t>(a + 70000), b);
+   }).Named("max.u16 of a sum, which wraps");
+  f.Add("sub.u64 %d, %b, %a+(3 * 4);", [](uint64_t a, uint64_t b) {
+     return b - a - 12;
+   }).Named("sub.u64 of a sum with a constant expression");
+  f.Add(
+       "{ .shared .align 8 .b64 kept[256]; mov.u64 %u0, kept; mad.wide.u32 %u0, %i, 8, %u0; "
+       "st.shared.u64 [%u0], %a+1; ld.shared.u64 %d, [%u0]; }",
+       [](uint64_t a) { return a + 1; })
+      .Named("st.shared.u64 of a sum");
   f.Target(90, "8.3");
   f.Add(
        "{ .reg .b128 %q; mov.b128 %q, {%a, %b}; mov.b128 {%u0, %u1}, %q; mul.lo.u64 %u1, %u1, 3; sub.u64 %d, "
