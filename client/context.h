@@ -18,6 +18,10 @@ struct Context {
   std::atomic<uint32_t> number{0};  // as the wire knows it; 0 while there is none behind this object
   int device = 0;
   bool primary = false;
+  /// A green context is the device's primary one, under the same number, with this many multiprocessors; 0:
+  /// it is none. See client/green_context.cc.
+  unsigned green_multiprocessors = 0;
+  bool green() const { return green_multiprocessors != 0; }
   std::atomic<unsigned> flags{0};
   unsigned api_version = 0;
   int retains = 0;  // primary: guarded by the table
@@ -39,6 +43,10 @@ class ContextTable {
   CUresult Create(Session& session, int device, unsigned flags, unsigned api_version, Context** out);
   /// Ends a context that is not primary.
   CUresult Destroy(Session& session, Context* context);
+
+  /// A green context, which retains the primary one.
+  CUresult CreateGreen(Session& session, int device, unsigned multiprocessors, Context** out);
+  CUresult DestroyGreen(Session& session, Context* context);
 
   CUresult RetainPrimary(Session& session, int device, Context** out);
   CUresult ReleasePrimary(Session& session, int device);

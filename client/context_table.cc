@@ -40,6 +40,9 @@ CUresult ContextTable::Begin(Session& session, Context* context) {
 CUresult ContextTable::End(Session& session, Context* context) {
   const uint32_t number = context->number.exchange(0);
   if (!number) return CUDA_SUCCESS;
+  // With a primary one those go that stand for it.
+  for (auto& other : contexts_)
+    if (other->number.load() == number) other->number.store(0);
   session.ForgetContext(number);
   wire::wireContextDestroyReply reply;
   return session.submission().Ask(Op::wireContextDestroy, number, wire::wireContextDestroyArgs(number),
@@ -61,8 +64,30 @@ CUresult ContextTable::Create(Session& session, int device, unsigned flags, unsi
 
 CUresult ContextTable::Destroy(Session& session, Context* context) {
   std::lock_guard lock(mutex_);
-  if (context->primary || !context->number.load()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context->primary || context->green() || !context->number.load()) return CUDA_ERROR_INVALID_CONTEXT;
   return End(session, context);
+}
+
+CUresult ContextTable::CreateGreen(Session& session, int device, unsigned multiprocessors, Context** out) {
+  Context* primary;
+  if (CUresult r = RetainPrimary(session, device, &primary)) return r;
+  auto context = std::make_unique<Context>();
+  context->device = device;
+  context->green_multiprocessors = multiprocessors;
+  std::lock_guard lock(mutex_);
+  context->number.store(primary->number.load());
+  *out = context.get();
+  contexts_.push_back(std::move(context));
+  return CUDA_SUCCESS;
+}
+
+CUresult ContextTable::DestroyGreen(Session& session, Context* context) {
+  {
+    std::lock_guard lock(mutex_);
+    // Where the primary context has been reset, so have those who retained it.
+    if (!context->number.exchange(0)) return CUDA_SUCCESS;
+  }
+  return ReleasePrimary(session, context->device);
 }
 
 CUresult ContextTable::RetainPrimary(Session& session, int device, Context** out) {

@@ -8,8 +8,9 @@
 
 namespace cuplex::client {
 
-CUresult StreamTable::Create(Session& session, uint32_t context, unsigned flags, int priority, Handle* out) {
-  const Handle h = table_.Insert({context, flags, priority});
+CUresult StreamTable::Create(Session& session, uint32_t context, unsigned flags, int priority, Handle* out,
+                             Context* green) {
+  const Handle h = table_.Insert({context, flags, priority, green});
   if (!h) return CUDA_ERROR_OUT_OF_MEMORY;
   const wire::wireStreamCreateArgs args(h, flags, priority);
   if (CUresult r = session.submission().Post(Op::wireStreamCreate, context, args)) {
@@ -90,7 +91,7 @@ CUresult FactsOf(CUstream stream, Caller* caller, StreamFacts* out) {
   }
   if (CUresult r = EnterContext(caller)) return r;
   if (CUresult r = ResolveStream(*caller, stream, &out->handle)) return r;
-  out->stream = {caller->number, CU_STREAM_DEFAULT, 0};
+  out->stream = {caller->number, CU_STREAM_DEFAULT, 0, caller->context->green() ? caller->context : nullptr};
   return CUDA_SUCCESS;
 }
 
@@ -111,7 +112,8 @@ CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int 
   const DeviceSnapshot& device = caller.session->device(caller.context->device);
   priority = std::clamp(priority, device.priority_greatest, device.priority_least);  // lower is more urgent
   Handle h;
-  if (CUresult r = caller.session->streams.Create(*caller.session, caller.number, flags, priority, &h))
+  Context* green = caller.context->green() ? caller.context : nullptr;
+  if (CUresult r = caller.session->streams.Create(*caller.session, caller.number, flags, priority, &h, green))
     return r;
   *phStream = reinterpret_cast<CUstream>(h);
   return CUDA_SUCCESS;
@@ -188,8 +190,18 @@ CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
 }
 
 CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
-  if (pGreenCtx) *pGreenCtx = nullptr;
+  if (!pGreenCtx) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult r = cuStreamGetGreenCtx(hStream, pGreenCtx)) return r;
   return cuStreamGetCtx(hStream, pCtx);
+}
+
+CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx* phCtx) {
+  if (!phCtx) return CUDA_ERROR_INVALID_VALUE;
+  Caller caller;
+  StreamFacts facts;
+  if (CUresult r = FactsOf(hStream, &caller, &facts)) return r;
+  *phCtx = reinterpret_cast<CUgreenCtx>(facts.stream.green);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {

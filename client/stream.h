@@ -10,17 +10,20 @@ namespace cuplex::client {
 
 class Session;
 struct Caller;
+struct Context;
 
 struct Stream {
   uint32_t context = 0;  // number
   unsigned flags = 0;
   int priority = 0;
+  Context* green = nullptr;  // that it was made in; nullptr: in none
 };
 
 class StreamTable {
  public:
   /// Costs no round trip. CUDA_ERROR_OUT_OF_MEMORY where there are too many.
-  CUresult Create(Session& session, uint32_t context, unsigned flags, int priority, Handle* out);
+  CUresult Create(Session& session, uint32_t context, unsigned flags, int priority, Handle* out,
+                  Context* green = nullptr);
   CUresult Destroy(Session& session, Handle stream);
   Stream* Find(Handle stream) { return table_.Find(stream); }
   template <typename F>
