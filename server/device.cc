@@ -1,5 +1,6 @@
 #include "server/device.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "server/driver_call.h"
@@ -65,6 +66,17 @@ Result<Device> Ask(const DriverTable& cu, int index) {
     return Fail(Blame::kSystem, "the driver maps memory in pieces of {} bytes, a power of two was expected.",
                 granule);
   d.granule = granule;
+  d.multiprocessors.count =
+      static_cast<uint32_t>(std::max(1, d.Attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)));
+  int confines = 0;
+  d.confines = cu.cuDeviceGetExecAffinitySupport(&confines, CU_EXEC_AFFINITY_TYPE_SM_COUNT, d.handle) ==
+                   CUDA_SUCCESS &&
+               confines;
+  CUdevResource resource{};
+  if (cu.cuDeviceGetDevResource(d.handle, &resource, CU_DEV_RESOURCE_TYPE_SM) == CUDA_SUCCESS) {
+    d.multiprocessors.least = std::max(1u, resource.sm.minSmPartitionSize);
+    d.multiprocessors.alignment = std::max(1u, resource.sm.smCoscheduledAlignment);
+  }
   return d;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "cuda/driver_table.h"
+#include "policies/partition.h"
 #include "policies/policy.h"
 
 namespace cuplex::server {
@@ -24,6 +25,8 @@ struct Device {
   int compute_minor = 0;
   std::vector<std::pair<int, int>> attributes;  // (CUdevice_attribute, value), of all the driver knows
   uint64_t granule = 0;                         // bytes that memory is mapped in
+  policies::Multiprocessors multiprocessors;    // and in what groups a context can have some of them
+  bool confines = false;                        // a context can be confined to some multiprocessors
 
   std::string PrintUuid() const;  // "GPU-8-4-4-4-12"
   bool Is(const policies::DeviceName& name) const;

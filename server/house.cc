@@ -13,7 +13,7 @@ House::House(const DriverTable& cu, const Clock& clock, std::unique_ptr<Jobs> jo
       metrics(metrics),
       current(cu),
       bounds(this->devices.size()),
-      divided(this->devices.size()),
+      divisions(this->devices.size()),
       zero_in(this->devices.size()),
       jobs(std::move(jobs)) {
   for (size_t i = 0; i < this->devices.size(); ++i)
@@ -33,14 +33,39 @@ Result<Tenant*> House::TenantFor(const policies::Tenant& terms) {
 }
 
 unsigned House::MultiprocessorsOf(const Tenant& tenant, size_t device) const {
-  auto at = divided[device].find(tenant.name);
-  return at == divided[device].end() ? 0 : at->second;
+  const policies::Partition::Place* place = divisions[device].Find(tenant.name);
+  return place && !place->whole ? place->multiprocessors : 0;
+}
+
+Result<std::vector<policies::Partition>> House::Divide(const policies::Policy& policy) const {
+  std::vector<policies::Partition> made(devices.size());
+  for (size_t d = 0; d < devices.size(); ++d) {
+    const Device& device = devices[d];
+    const auto is = [&](const policies::DeviceName& name) { return device.Is(name); };
+    auto said = std::ranges::find_if(policy.devices, [&](const auto& each) { return is(each.name); });
+    if (said == policy.devices.end() || said->mode != policies::DeviceMode::kPartition) continue;
+    std::vector<policies::PartitionTenant> tenants;
+    for (const policies::Tenant& tenant : policy.tenants) {
+      const bool sees = tenant.devices.empty() || std::ranges::any_of(tenant.devices, is);
+      if (const policies::Part part = tenant.On(is).part; sees && part)
+        tenants.push_back({tenant.name, part});
+    }
+    TRY(made[d], policies::Divide(device.multiprocessors, tenants, &divisions[d]));
+    const bool some = std::ranges::any_of(made[d].places, [](const auto& place) { return !place.whole; });
+    if (some && !device.confines)
+      return Fail(
+          Blame::kUnsupported,
+          "device {}: its driver cannot confine a context to some multiprocessors, which mode partition "
+          "needs; NVIDIA's does so where cuplexd runs under MPS.",
+          device.index);
+  }
+  return made;
 }
 
 QueueBounds House::BoundsOf(const Part& part) const {
   QueueBounds its = bounds[part.device];
-  auto at = divided[part.device].find(part.tenant);
-  if (at != divided[part.device].end()) its.multiprocessors = at->second;
+  if (const auto* place = divisions[part.device].Find(part.tenant))
+    its.multiprocessors = place->multiprocessors;
   its.alone_slice_ns = UINT64_MAX;  // nobody can come
   return its;
 }

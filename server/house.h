@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "cuda/driver_table.h"
 #include "metrics/metrics.h"
+#include "policies/partition.h"
 #include "server/budget_waits.h"
 #include "server/device.h"
 #include "server/device_text.h"
@@ -33,8 +34,8 @@ struct House {
   /// The devices' first, in their order, then those of tenants that have a part of one to themselves. Grows
   /// while contexts are made.
   std::vector<std::unique_ptr<DeviceQueue>> queues;
-  std::vector<QueueBounds> bounds;                       // by device
-  std::vector<std::map<std::string, unsigned>> divided;  // by device: multiprocessors, by tenant
+  std::vector<QueueBounds> bounds;             // by device
+  std::vector<policies::Partition> divisions;  // by device, of those in mode partition
   /// A multiprocessor of the driver's devices runs one block at a time, whatever it calls resident: softcuda.
   bool block_at_a_time = false;
   /// Contexts of the server's own in which fresh memory is filled with zeros, by device; null where the
@@ -48,7 +49,9 @@ struct House {
   unsigned MultiprocessorsOf(const Tenant& tenant, size_t device) const;
   /// Where the work of a new context goes.
   DeviceQueue& QueueFor(const Tenant& tenant, size_t device);
-  /// What `bounds` and `divided` say holds from here on.
+  /// How a policy divides the devices. Error: one cannot be divided so.
+  Result<std::vector<policies::Partition>> Divide(const policies::Policy& policy) const;
+  /// What `bounds` and `divisions` say holds from here on.
   void SetBounds();
   /// Operations of the tenant that wait for the device.
   size_t Queued(const Tenant& tenant, size_t device) const;

@@ -12,7 +12,11 @@ constexpr char kImage[] =
 
 class DividedDevice : public testing::Test {
  protected:
-  DividedDevice() { test_.house.divided[0] = {{"left", 2}, {"right", 5}}; }
+  DividedDevice() { Divide({2, 7}, {5, 7}); }
+  void Divide(policies::Part left, policies::Part right) {
+    const policies::PartitionTenant tenants[] = {{"left", left}, {"right", right}};
+    test_.house.divisions[0] = policies::Divide({.count = 7}, tenants).value();
+  }
 
   void Start(TestClient& client) {
     ASSERT_EQ(client.Begin(1), CUDA_SUCCESS);
@@ -85,9 +89,40 @@ TEST_F(DividedDevice, AQueueThatNobodyHasAnyMoreIsUsedAgain) {
   EXPECT_EQ(queue->bounds().multiprocessors, 5u);
   EXPECT_EQ(test_.house.queues.size(), queues);
   // A part that has become another is so for what runs from here on.
-  test_.house.divided[0]["right"] = 3;
+  Divide({2, 7}, {3, 7});
   test_.house.SetBounds();
   EXPECT_EQ(queue->bounds().multiprocessors, 3u);
+}
+
+class PolicyAccounts final : public policies::Accounts {
+ public:
+  std::optional<uint32_t> Uid(const std::string&) const override { return std::nullopt; }
+  std::optional<uint32_t> Gid(const std::string&) const override { return std::nullopt; }
+};
+
+policies::Policy Divided() {
+  return policies::ParsePolicy(
+             "version: 1\ndevices: [{index: 0, mode: partition}]\ntenants:\n"
+             "  - {name: left, memory: 64MiB, partition: 1of4}\n  - {name: right, memory: 64MiB, partition: "
+             "2of4}\n",
+             "test", PolicyAccounts())
+      .value();
+}
+
+TEST_F(DividedDevice, APolicySaysHow) {
+  ASSERT_EQ(test_.house.devices[0].multiprocessors.count, 16u);
+  const auto made = test_.house.Divide(Divided());
+  ASSERT_TRUE(made.ok()) << made.error().sentence;
+  ASSERT_EQ((*made)[0].places.size(), 2u);
+  EXPECT_EQ((*made)[0].Find("left")->multiprocessors, 4u);
+  EXPECT_EQ((*made)[0].Find("right")->multiprocessors, 8u);
+}
+
+TEST(UndividedDevice, ADriverThatCannotConfineIsSaidSo) {
+  const TestHouse test(nullptr, /*confines=*/false);
+  const auto made = test.house.Divide(Divided());
+  ASSERT_FALSE(made.ok());
+  EXPECT_THAT(made.error().sentence, testing::HasSubstr("cannot confine"));
 }
 
 }  // namespace

@@ -101,6 +101,7 @@ Result<Reactor::Listener> Reactor::Listen(const policies::Socket& socket) {
 }
 
 Status Reactor::Serve(policies::Policy policy) {
+  TRY(auto divisions, house_.Divide(policy));
   std::map<std::string, policies::Socket> wanted;
   bool shared = policy.default_tenant.has_value();
   for (const policies::Tenant& tenant : policy.tenants) {
@@ -136,6 +137,7 @@ Status Reactor::Serve(policies::Policy policy) {
   }
   listeners_.merge(fresh);
   policy_ = std::move(policy);
+  house_.divisions = std::move(divisions);
   std::vector<Tenant*> leaving;
   house_.ledger.ForEach([&](Tenant& tenant) {
     const policies::Tenant* terms = policy_.Find(tenant.name);

@@ -87,6 +87,10 @@ struct TestCalls {
     *value = static_cast<int>(attribute);
     return CUDA_SUCCESS;
   }
+  static CUresult Confines(int* value, CUexecAffinityType, CUdevice) {
+    *value = D.confines_;
+    return CUDA_SUCCESS;
+  }
   static CUresult Granularity(size_t* bytes, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) {
     *bytes = TestDriver::kGranule;
     return CUDA_SUCCESS;
@@ -312,7 +316,7 @@ struct TestCalls {
   }
 };
 
-TestDriver::TestDriver() {
+TestDriver::TestDriver(bool confines) : confines_(confines) {
   assert(!g_driver);
   g_driver = this;
 #define CLEAR(name) Clear(&table_.name);
@@ -328,6 +332,7 @@ TestDriver::TestDriver() {
   table_.cuDeviceGetPCIBusId = C::BusId;
   table_.cuDeviceTotalMem_v2 = C::Total;
   table_.cuDeviceGetAttribute = C::Attribute;
+  table_.cuDeviceGetExecAffinitySupport = C::Confines;
   table_.cuMemGetAllocationGranularity = C::Granularity;
   table_.cuCtxCreate_v2 = C::CtxCreate;
   table_.cuCtxCreate_v3 = C::CtxCreateOn;

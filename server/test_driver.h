@@ -21,7 +21,8 @@ class TestDriver {
   static constexpr uint64_t kMemory = uint64_t{8} << 30;
   static constexpr uint64_t kGranule = 2 << 20;
 
-  TestDriver();
+  /// `confines`: it can confine a context to some multiprocessors.
+  explicit TestDriver(bool confines = true);
   ~TestDriver();
   const DriverTable& table() const { return table_; }
 
@@ -71,6 +72,7 @@ class TestDriver {
   };
   std::mutex lock_;
   DriverTable table_;
+  bool confines_;
   bool hold_ = false;
   uint64_t next_ = 0x1000;  // handles
   uint64_t next_base_ = uint64_t{1} << 44;

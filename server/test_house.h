@@ -31,8 +31,9 @@ inline constexpr CUresult kNoAnswer = static_cast<CUresult>(1023);
 
 class TestHouse {
  public:
-  explicit TestHouse(CallHook* hook = nullptr)
-      : driver_table(hook ? MakeFaultyDriver(driver.table(), hook) : driver.table()),
+  explicit TestHouse(CallHook* hook = nullptr, bool confines = true)
+      : driver(confines),
+        driver_table(hook ? MakeFaultyDriver(driver.table(), hook) : driver.table()),
         metrics("0", "test", {{"0", "GPU-0", "test device", TestDriver::kMemory}}),
         house(driver_table, clock, std::make_unique<JobsInline>([this] { house.current.Lost(); }),
               FindDevices(driver.table()).value(), metrics) {
