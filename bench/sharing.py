@@ -74,13 +74,13 @@ class Rig:
         return max(1, round(ms * 1e6 / self.block_ns))
 
     def policy(self, tenants, device=""):
-        lines = ["version: 1", f"devices: [{{index: 0, mode: timeslice{device}}}]", "tenants:"]
+        lines = ["version: 1", f"devices: [{{index: 0, {device or 'mode: timeslice'}}}]", "tenants:"]
         for tenant in tenants:
             lines.append(f"  - {{name: {tenant.name}, memory: 256MiB{', ' if tenant.terms else ''}{tenant.terms}}}")
         return "\n".join(lines)
 
     def serve(self, tenants, device=""):
-        return Server(self.build, driver=self.driver, policy=self.policy(tenants, device), environment={"SOFTCUDA_WORKERS": "1"})
+        return Server(self.build, driver=self.driver, policy=self.policy(tenants, device), environment={"SOFTCUDA_WORKERS": "1", "SOFTCUDA_MULTIPROCESSORS": "7" if "partition" in device else "1"})
 
     def command(self, tenant, seconds, start_ns, graph):
         words = [self.load, "--seconds", str(seconds), "--start-ns", str(start_ns), "--kernels", str(tenant.kernels),
@@ -294,6 +294,26 @@ def priority(rig, graph, seconds=10):
     ]
 
 
+def partition(rig, seconds=6):
+    """Each part's work, alone and beside the other, against the whole device's."""
+    tenants = [Tenant("two", "partition: 2of7"), Tenant("five", "partition: 5of7")]
+    share = {"two": 2 / 7, "five": 5 / 7}
+    whole = rig.play([Tenant("a")], seconds)["a"].kernels(0, seconds)
+    rows = []
+    both = rig.play(tenants, seconds, device="mode: partition")
+    for i, tenant in enumerate(tenants):
+        # The other is there, and has nothing to do.
+        others = [Tenant(t.name, t.terms, empty=True, period_ms=1000.0) if t is not tenant else t for t in tenants]
+        alone = rig.play(others, seconds, device="mode: partition")[tenant.name].kernels(0, seconds)
+        beside = both[tenant.name].kernels(0, seconds)
+        rows += [
+            {"metric": f"{tenant.terms}: off from its part of the device", "value": 100 * abs(alone / whole - share[tenant.name]),
+             "unit": "points", "target": "<= 3"},
+            {"metric": f"{tenant.terms}: beside the other over alone", "value": beside / alone, "unit": "ratio", "target": ">= 0.95"},
+        ]
+    return rows
+
+
 def reload(rig, seconds=4):
     """From the new file being there to the end of the first tenth of a second in which the shares are the new ones."""
     tenants = two(50, 50, "weight")
@@ -347,7 +367,7 @@ def measure(build):
     for graph in (False, True):
         for part in (shares, alone, throughput, tiny_and_long, dispatches, priority):
             parts.append((f"{part.__name__}{'-graphs' if graph else ''}", lambda part=part, graph=graph: part(rig, graph)))
-    parts += [(part.__name__, lambda part=part: part(rig)) for part in (long_kernel, reload, killed)]
+    parts += [(part.__name__, lambda part=part: part(rig)) for part in (long_kernel, partition, reload, killed)]
     for name, play in parts:
         if only and name not in only:
             continue
