@@ -122,26 +122,31 @@ class Splitter {
     }
   }
 
-  /// What follows from the block and the warp alone is made at every entry instead of being kept: moves such
-  /// scalars into the entry block.
+  /// A scalar that can be made wherever what it is made of is there.
+  static bool MayMove(const Instruction& i) {
+    if (i.getType()->isVectorTy() || i.getType()->isVoidTy() || llvm::isa<llvm::PHINode>(i) ||
+        llvm::isa<llvm::AllocaInst>(i)) {
+      return false;
+    }
+    if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&i)) {
+      return load->hasMetadata(llvm::LLVMContext::MD_invariant_load);
+    }
+    return llvm::isSafeToSpeculativelyExecute(&i);
+  }
+
+  /// What follows from the block and the warp alone is made after every entry instead of being kept: moves
+  /// such scalars into the entry block.
   void HoistLasting() {
     BasicBlock* entry = &f_.getEntryBlock();
     auto lasts = [&](const Value* v) {
       auto* i = llvm::dyn_cast<Instruction>(v);
       return !i || i->getParent() == entry;
     };
-    auto may_move = [&](const Instruction& i) {
-      if (i.getType()->isVectorTy() || i.getType()->isVoidTy() || llvm::isa<llvm::PHINode>(i)) return false;
-      if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&i)) {
-        return load->hasMetadata(llvm::LLVMContext::MD_invariant_load);
-      }
-      return llvm::isSafeToSpeculativelyExecute(&i);
-    };
     llvm::ReversePostOrderTraversal<llvm::Function*> order(&f_);
     for (BasicBlock* b : order) {
       if (b == entry) continue;
       for (Instruction& i : llvm::make_early_inc_range(*b)) {
-        if (may_move(i) && std::all_of(i.op_begin(), i.op_end(), lasts)) {
+        if (MayMove(i) && std::all_of(i.op_begin(), i.op_end(), lasts)) {
           i.moveBefore(entry->getTerminator());
         }
       }
@@ -271,8 +276,12 @@ class Splitter {
     BasicBlock* lost = BasicBlock::Create(f_.getContext(), "lost", &f_);
     llvm::IRBuilder<>(lost).CreateUnreachable();
     llvm::SwitchInst* choose = top.CreateSwitch(resume, lost, static_cast<unsigned>(points_.size()) + 1);
-    choose->addCase(top.getInt32(0), first);
+    BasicBlock* begin = BasicBlock::Create(f_.getContext(), "begin", &f_, first);
+    llvm::IRBuilder<>(begin).CreateBr(first);
+    first->replacePhiUsesWith(entry, begin);
+    choose->addCase(top.getInt32(0), begin);
     start->eraseFromParent();
+    std::vector<BasicBlock*> ways = {begin};
     for (size_t k = 0; k < points_.size(); ++k) {
       const Point& p = points_[k];
       llvm::IRBuilder<> ir(p.call);
@@ -286,6 +295,7 @@ class Splitter {
       ir.CreateStore(id, Record(ir, offsetof(Warp, resume)));
       BasicBlock* again = BasicBlock::Create(f_.getContext(), "resume", &f_);
       choose->addCase(id, again);
+      ways.push_back(again);
       llvm::IRBuilder<> in(again);
       for (Instruction* i : live_[k]) {
         llvm::AllocaInst* slot = slot_of.lookup(i);
@@ -298,11 +308,83 @@ class Splitter {
       p.before->getTerminator()->eraseFromParent();
       p.call->eraseFromParent();
     }
+    SinkLasting(ways, &slots);
     llvm::DominatorTree dominators(f_);
     slots.erase(std::remove_if(slots.begin(), slots.end(),
                                [](llvm::AllocaInst* a) { return !llvm::isAllocaPromotable(a); }),
                 slots.end());
     llvm::PromoteMemToReg(slots, dominators);
+  }
+
+  /// Of what is made at every entry, has each way on make only what is needed on it, up to where the warp
+  /// waits the next time.
+  void SinkLasting(const std::vector<BasicBlock*>& ways, std::vector<llvm::AllocaInst*>* slots) {
+    BasicBlock* entry = &f_.getEntryBlock();
+    std::vector<Instruction*> lasting;
+    llvm::DenseMap<const Value*, unsigned> number;
+    for (Instruction& i : *entry) {
+      if (!MayMove(i) || i.isTerminator()) continue;
+      number[&i] = static_cast<unsigned>(lasting.size());
+      lasting.push_back(&i);
+    }
+    const auto n = static_cast<unsigned>(lasting.size());
+    llvm::DenseMap<const BasicBlock*, llvm::BitVector> needs;
+    for (BasicBlock& b : f_) needs[&b] = llvm::BitVector(n);
+    std::vector<llvm::Use*> outside;
+    for (Instruction* i : lasting) {
+      for (llvm::Use& u : i->uses()) {
+        auto* user = llvm::cast<Instruction>(u.getUser());
+        auto* phi = llvm::dyn_cast<llvm::PHINode>(user);
+        const BasicBlock* where = phi ? phi->getIncomingBlock(u) : user->getParent();
+        if (where == entry) continue;
+        needs[where].set(number[i]);
+        outside.push_back(&u);
+      }
+    }
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (BasicBlock* b : llvm::post_order(&f_)) {
+        for (BasicBlock* next : llvm::successors(b)) {
+          if (b == entry) continue;
+          const unsigned before = needs[b].count();
+          needs[b] |= needs[next];
+          changed |= needs[b].count() != before;
+        }
+      }
+    }
+    llvm::DenseMap<const Value*, llvm::AllocaInst*> slot_of;
+    for (llvm::Use* u : outside) {
+      Value* value = u->get();
+      llvm::AllocaInst*& slot = slot_of[value];
+      if (!slot) {
+        slot = new llvm::AllocaInst(value->getType(), layout_.getAllocaAddrSpace(), "", entry->begin());
+        slots->push_back(slot);
+      }
+      auto* user = llvm::cast<Instruction>(u->getUser());
+      auto* phi = llvm::dyn_cast<llvm::PHINode>(user);
+      Instruction* before = phi ? phi->getIncomingBlock(*u)->getTerminator() : user;
+      u->set(new llvm::LoadInst(value->getType(), slot, "", before));
+    }
+    for (BasicBlock* way : ways) {
+      llvm::BitVector wanted = needs[way];
+      for (unsigned v = n; v-- > 0;) {
+        if (!wanted.test(v)) continue;
+        for (Value* operand : lasting[v]->operands())
+          if (auto it = number.find(operand); it != number.end()) wanted.set(it->second);
+      }
+      Instruction* at = &*way->getFirstInsertionPt();
+      llvm::DenseMap<const Value*, Value*> made;
+      for (unsigned v : wanted.set_bits()) {
+        Instruction* clone = lasting[v]->clone();
+        for (llvm::Use& operand : clone->operands())
+          if (Value* own = made.lookup(operand.get())) operand.set(own);
+        clone->insertBefore(at);
+        made[lasting[v]] = clone;
+        if (needs[way].test(v)) new llvm::StoreInst(clone, slot_of.lookup(lasting[v]), at);
+      }
+    }
+    for (Instruction* i : llvm::reverse(lasting))
+      if (i->use_empty()) i->eraseFromParent();
   }
 
   llvm::Function& f_;
