@@ -192,5 +192,23 @@ TEST_F(QueueTest, QueueDepthsAreCounted) {
   EXPECT_EQ(Of(one_).queue_depth.value(), 0u);
 }
 
+TEST_F(QueueTest, WhoWaitsForABusyDeviceNeedNotWakeTheServerForMore) {
+  constexpr int64_t kLeast = 30'000;
+  test_.driver.kernel_ns = 200'000;
+  for (int i = 0; i < 10; ++i) a_.Launch(kKernel, kLegacyStream);
+  EXPECT_EQ(a_.Synchronize(), CUDA_SUCCESS);  // now it is known how long they take
+  EXPECT_FALSE(a_.session->MayWait(test_.clock.NowNs(), kLeast));
+  test_.driver.Hold();
+  for (int i = 0; i < 100; ++i) a_.Launch(kKernel, kLegacyStream);
+  test_.Settle();
+  EXPECT_GT(a_.session->queued(), 0u);
+  EXPECT_TRUE(a_.session->MayWait(test_.clock.NowNs(), kLeast));
+  // Who has nothing there does not wait: what it asks for may go first.
+  EXPECT_FALSE(b_.session->MayWait(test_.clock.NowNs(), kLeast));
+  test_.driver.Release();
+  test_.Settle();
+  EXPECT_FALSE(a_.session->MayWait(test_.clock.NowNs(), kLeast));
+}
+
 }  // namespace
 }  // namespace cuplex::server
