@@ -1,57 +1,9 @@
-#include "client/graph/user_object.h"
-
-#include <memory>
-#include <mutex>
-#include <unordered_set>
-
+// User objects: what a program keeps alive by graphs.
 #include "client/exports.h"
 #include "client/graph/locked.h"
 
-namespace cuplex::client {
-namespace {
-
-struct Objects {
-  std::mutex mutex;
-  std::unordered_set<const void*> alive;
-};
-
-// Never destroyed, since graphs may go while the process exits.
-Objects& AllObjects() {
-  static Objects* objects = new Objects;
-  return *objects;
-}
-
-}  // namespace
-
-graph::UserObject* FindUserObject(CUuserObject object) {
-  Objects& all = AllObjects();
-  std::lock_guard lock(all.mutex);
-  return all.alive.contains(object) ? reinterpret_cast<graph::UserObject*>(object) : nullptr;
-}
-
-namespace {
-
-/// What stands behind an object: it is forgotten before the program ends what it is for.
-struct Kept {
-  CUhostFn destroy;
-  void* data;
-  graph::UserObject* object;
-};
-
-void End(void* data) {
-  std::unique_ptr<Kept> kept(static_cast<Kept*>(data));
-  {
-    Objects& all = AllObjects();
-    std::lock_guard lock(all.mutex);
-    all.alive.erase(kept->object);
-  }
-  kept->destroy(kept->data);
-}
-
-}  // namespace
-}  // namespace cuplex::client
-
 using namespace cuplex::client;
+using cuplex::graph::UserObject;
 
 extern "C" {
 
@@ -62,21 +14,14 @@ CUresult cuUserObjectCreate(CUuserObject* object, void* ptr, CUhostFn destroy, u
   if (!object || !destroy || references == 0 || references > 0x7fffffff ||
       flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
     return CUDA_ERROR_INVALID_VALUE;
-  auto* made = new cuplex::graph::UserObject;
-  made->destroy = End;
-  made->data = new Kept{destroy, ptr, made};
-  made->references.store(references);
-  Objects& all = AllObjects();
-  std::lock_guard lock(all.mutex);
-  all.alive.insert(made);
-  *object = reinterpret_cast<CUuserObject>(made);
+  *object = UserObject::Make(destroy, ptr, references)->handle();
   return CUDA_SUCCESS;
 }
 
 CUresult cuUserObjectRetain(CUuserObject object, unsigned int count) {
   Session* session;
   if (CUresult r = Enter(&session)) return r;
-  cuplex::graph::UserObject* found = FindUserObject(object);
+  UserObject* found = UserObject::Find(object);
   if (!found || count == 0 || count > 0x7fffffff) return CUDA_ERROR_INVALID_VALUE;
   found->Retain(count);
   return CUDA_SUCCESS;
@@ -85,7 +30,7 @@ CUresult cuUserObjectRetain(CUuserObject object, unsigned int count) {
 CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) {
   Session* session;
   if (CUresult r = Enter(&session)) return r;
-  cuplex::graph::UserObject* found = FindUserObject(object);
+  UserObject* found = UserObject::Find(object);
   if (!found || count == 0 || count > 0x7fffffff) return CUDA_ERROR_INVALID_VALUE;
   return found->Release(count) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -94,7 +39,7 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned in
   Locked in;
   if (CUresult r = in.Enter()) return r;
   Graph* found = in.graphs->Find(graph);
-  cuplex::graph::UserObject* held = FindUserObject(object);
+  UserObject* held = UserObject::Find(object);
   if (!found || !held || count == 0 || count > 0x7fffffff || flags > CU_GRAPH_USER_OBJECT_MOVE)
     return CUDA_ERROR_INVALID_VALUE;
   if (flags != CU_GRAPH_USER_OBJECT_MOVE) held->Retain(count);
@@ -103,7 +48,7 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned in
 }
 
 CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) {
-  cuplex::graph::UserObject* held = FindUserObject(object);
+  UserObject* held = UserObject::Find(object);
   {
     Locked in;
     if (CUresult r = in.Enter()) return r;

@@ -82,6 +82,29 @@ CUgraphNodeType TypeOf(const Work& work) {
   return kTypes[work.index()];
 }
 
+CUresult CheckAttribute(CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue& value) {
+  switch (attribute) {
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+      return value.clusterDim.x > 1 || value.clusterDim.y > 1 || value.clusterDim.z > 1
+                 ? CUDA_ERROR_NOT_SUPPORTED
+                 : CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+      return value.deviceUpdatableKernelNode.deviceUpdatable ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:  // these are hints
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
 namespace {
 
 struct Objects {

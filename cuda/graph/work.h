@@ -83,5 +83,7 @@ using Work = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, R
                           ChildWork, AllocWork, FreeWork>;
 
 CUgraphNodeType TypeOf(const Work& work);
+/// Whether a kernel node can have the attribute with this value.
+CUresult CheckAttribute(CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue& value);
 
 }  // namespace cuplex::graph

@@ -192,27 +192,7 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID attr
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID attr,
                                        const CUkernelNodeAttrValue* value) {
   if (!value) return CUDA_ERROR_INVALID_VALUE;
-  switch (attr) {
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-      if (value->clusterDim.x > 1 || value->clusterDim.y > 1 || value->clusterDim.z > 1)
-        return CUDA_ERROR_NOT_SUPPORTED;
-      break;
-    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-      if (value->deviceUpdatableKernelNode.deviceUpdatable) return CUDA_ERROR_NOT_SUPPORTED;
-      break;
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:  // these are hints
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
-      break;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (CUresult wrong = cuplex::graph::CheckAttribute(attr, *value)) return wrong;
   return GetFrom<graph::KernelWork>(node, value,
                                     [&](graph::KernelWork& work) { work.attributes[attr] = *value; });
 }
