@@ -196,9 +196,7 @@ CUresult Captures::RefuseUnsafe(uint64_t thread, CUstreamCaptureMode mode) {
 void Captures::Leave(StreamId stream) {
   Capture* capture = Of(stream);
   if (!capture) return;
-  capture->invalid = true;
   if (capture->origin == stream) return Drop(*capture);  // nobody can end it any more
-  capture->tips.erase(stream);
   streams_.erase(stream);
   captured_(stream, false);
 }

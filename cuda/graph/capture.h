@@ -71,7 +71,7 @@ class Captures {
   CUresult RefuseLegacy(const std::vector<StreamId>& blocking);
   /// For calls that may wait for the device, from a thread in `mode`.
   CUresult RefuseUnsafe(uint64_t thread, CUstreamCaptureMode mode);
-  /// The stream is destroyed.
+  /// The stream is destroyed. What it has had must still be joined; without its origin a capture is over.
   void Leave(StreamId stream);
 
  private:

@@ -145,6 +145,25 @@ TEST_F(CaptureTest, Refusals) {
   EXPECT_TRUE(captured.empty());
 }
 
+TEST_F(CaptureTest, AStreamThatGoesLeavesItsWork) {
+  for (bool joined : {false, true}) {
+    Capture& capture = Begin(kOne);
+    GraphNode* a = captures.Append(capture, kOne, HostWork{});
+    captures.Record(capture, kOne, kFork);
+    EXPECT_EQ(Wait(kTwo, kFork), CUDA_SUCCESS);
+    GraphNode* b = captures.Append(capture, kTwo, HostWork{});
+    captures.Record(capture, kTwo, kJoin);
+    if (joined) EXPECT_EQ(Wait(kOne, kJoin), CUDA_SUCCESS);
+    captures.Leave(kTwo);
+    EXPECT_EQ(captured, std::set<StreamId>{kOne});
+    EXPECT_EQ(captures.Of(kTwo), nullptr);
+    GraphNode* c = captures.Append(capture, kOne, HostWork{});
+    ASSERT_NE(c, nullptr);
+    EXPECT_EQ(c->dependencies, joined ? (std::vector<GraphNode*>{a, b}) : std::vector<GraphNode*>{a});
+    EXPECT_EQ(End(kOne), joined ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+  }
+}
+
 TEST_F(CaptureTest, IntoAGraphThatIsThereAlready) {
   Graph given;
   GraphNode* a = given.Add(HostWork{}, {});

@@ -212,6 +212,45 @@ CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType* type) {
   });
 }
 
+CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void* value) {
+  return OnDevice(device, [&](Device&) -> CUresult {
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
+    const Graphs::Use use = RunningDriver()->graphs.UseOf(device);
+    auto* bytes = static_cast<cuuint64_t*>(value);
+    switch (attribute) {
+      case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
+        *bytes = use.used;
+        return CUDA_SUCCESS;
+      case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
+        *bytes = use.most_used;
+        return CUDA_SUCCESS;
+      case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
+        *bytes = use.held;
+        return CUDA_SUCCESS;
+      case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
+        *bytes = use.most_held;
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void* value) {
+  return OnDevice(device, [&](Device&) -> CUresult {
+    const bool used = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH;
+    if (!used && attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) return CUDA_ERROR_INVALID_VALUE;
+    // The most of anything can be reset, and nothing else.
+    if (!value || *static_cast<cuuint64_t*>(value)) return CUDA_ERROR_INVALID_VALUE;
+    RunningDriver()->graphs.ResetMost(device, used);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceGraphMemTrim(CUdevice device) {
+  // Nothing is kept beyond the nodes that hold it.
+  return OnDevice(device, [](Device&) { return CUDA_SUCCESS; });
+}
+
 CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char* path, unsigned int flags) {
   return InGraphs([&](Graphs& graphs) -> CUresult {
     Graph* graph = graphs.Find(hGraph);

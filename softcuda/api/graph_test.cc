@@ -208,6 +208,83 @@ TEST_F(Graphs, AGraphInTheLegacyStreamWaitsForNoCapture) {
   EXPECT_CU(cuGraphExecDestroy(exec));
 }
 
+TEST_F(Graphs, MemoryOfNodesIsCounted) {
+  auto read = [](CUgraphMem_attribute attribute) {
+    cuuint64_t value = 77;
+    EXPECT_CU(cuDeviceGetGraphMemAttribute(0, attribute, &value));
+    return value;
+  };
+  auto expect = [&](uint64_t used, uint64_t most_used, uint64_t held, uint64_t most_held) {
+    EXPECT_EQ(read(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), used);
+    EXPECT_EQ(read(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), most_used);
+    EXPECT_EQ(read(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), held);
+    EXPECT_EQ(read(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH), most_held);
+  };
+  expect(0, 0, 0, 0);
+  CUDA_MEM_ALLOC_NODE_PARAMS params{};
+  params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  params.bytesize = 4096;
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  ASSERT_CU(cuGraphCreate(&graph, 0));
+  ASSERT_CU(cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &params));
+  expect(0, 0, 4096, 4096);
+  CUgraphExec exec = Instantiate(graph);
+  ASSERT_CU(cuGraphLaunch(exec, stream));
+  expect(4096, 4096, 4096, 4096);
+  EXPECT_CODE(cuGraphLaunch(exec, stream), CUDA_ERROR_INVALID_VALUE) << "it is still allocated";
+  EXPECT_CU(cuMemFreeAsync(params.dptr, stream));
+  EXPECT_CODE(cuMemFreeAsync(params.dptr, stream), CUDA_ERROR_INVALID_VALUE);
+  expect(0, 4096, 4096, 4096);
+  ASSERT_CU(cuGraphLaunch(exec, stream));
+  EXPECT_CU(cuStreamSynchronize(stream));
+  EXPECT_CU(cuGraphExecDestroy(exec));
+  EXPECT_CU(cuGraphDestroy(graph));
+  expect(0, 4096, 0, 4096);
+  cuuint64_t zero = 0, one = 1;
+  EXPECT_CODE(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &one),
+              CUDA_ERROR_INVALID_VALUE);
+  EXPECT_CODE(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &zero),
+              CUDA_ERROR_INVALID_VALUE);
+  EXPECT_CU(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &zero));
+  EXPECT_CU(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, &zero));
+  EXPECT_CU(cuDeviceGraphMemTrim(0));
+  expect(0, 0, 0, 0);
+}
+
+TEST_F(Graphs, AStreamThatHasBeenJoinedMayGoDuringACapture) {
+  for (bool joined : {false, true}) {
+    CUstream other = nullptr;
+    CUevent fork = nullptr, join = nullptr;
+    ASSERT_CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    ASSERT_CU(cuEventCreate(&fork, 0));
+    ASSERT_CU(cuEventCreate(&join, 0));
+    ASSERT_CU(cuMemsetD32_v2(values, 0, kCount));
+    ASSERT_CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    EXPECT_CU(Add(stream, 1));
+    EXPECT_CU(cuEventRecord(fork, stream));
+    EXPECT_CU(cuStreamWaitEvent(other, fork, 0));
+    EXPECT_CU(Add(other, 10));
+    EXPECT_CU(cuEventRecord(join, other));
+    if (joined) EXPECT_CU(cuStreamWaitEvent(stream, join, 0));
+    EXPECT_CU(cuStreamDestroy_v2(other));
+    CUgraph graph = nullptr;
+    EXPECT_CODE(cuStreamEndCapture(stream, &graph),
+                joined ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+    if (joined) {
+      CUgraphExec exec = Instantiate(graph);
+      EXPECT_CU(cuGraphLaunch(exec, stream));
+      EXPECT_CU(cuStreamSynchronize(stream));
+      EXPECT_EQ(Values(), std::vector<unsigned>(kCount, 11));
+      EXPECT_CU(cuGraphExecDestroy(exec));
+      EXPECT_CU(cuGraphDestroy(graph));
+    }
+    EXPECT_CU(cuEventDestroy_v2(fork));
+    EXPECT_CU(cuEventDestroy_v2(join));
+  }
+}
+
 TEST_F(Graphs, ManyThreadsCaptureAndLaunch) {
   constexpr int kThreads = 4, kRounds = 50;
   CUgraphExec shared = Instantiate(Capture(1));

@@ -38,7 +38,9 @@ std::shared_ptr<graph::Memory> GraphMemory(Driver& driver, CUdeviceptr address) 
 // It may be allocated again by the next launch; the memory stays the graph's.
 CUresult FreeGraphMemory(Driver& driver, graph::Memory& memory) {
   std::lock_guard guard(driver.graphs.lock);
-  return std::exchange(memory.allocated, false) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (!memory.allocated) return CUDA_ERROR_INVALID_VALUE;
+  driver.graphs.SetAllocated(memory, false);
+  return CUDA_SUCCESS;
 }
 
 }  // namespace

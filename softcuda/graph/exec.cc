@@ -213,8 +213,10 @@ CUresult LaunchExec(Context& current, GraphExec& exec, CUstream handle) {
       first = last + 1;
     }
     for (GraphNode* node : exec.nodes) {
-      if (auto* alloc = std::get_if<graph::AllocWork>(&node->work)) alloc->memory->allocated = true;
-      if (auto* free = std::get_if<graph::FreeWork>(&node->work)) free->memory->allocated = false;
+      if (auto* alloc = std::get_if<graph::AllocWork>(&node->work))
+        context.driver.graphs.SetAllocated(*alloc->memory, true);
+      if (auto* free = std::get_if<graph::FreeWork>(&node->work))
+        context.driver.graphs.SetAllocated(*free->memory, false);
     }
     exec.launched = true;
     exec.last_stream = HandleTable<Stream>::Share(&submission.stream());

@@ -1,5 +1,7 @@
 #include "softcuda/graph/graphs.h"
 
+#include <algorithm>
+
 #include "softcuda/call.h"
 
 namespace cuplex::softcuda {
@@ -41,6 +43,44 @@ void Graphs::Learn(const std::shared_ptr<graph::Memory>& memory) {
   std::erase_if(memory_, [](const auto& each) { return each.second.expired(); });
   memory_[memory->address] = memory;
   has_memory_.store(true, std::memory_order_relaxed);
+}
+
+Graphs::Use Graphs::UseOf(int device) {
+  std::lock_guard guard(use_lock_);
+  return use_[device];
+}
+
+void Graphs::ResetMost(int device, bool used) {
+  std::lock_guard guard(use_lock_);
+  Use& use = use_[device];
+  if (used) {
+    use.most_used = use.used;
+  } else {
+    use.most_held = use.held;
+  }
+}
+
+void Graphs::SetAllocated(graph::Memory& memory, bool allocated) {
+  std::lock_guard guard(use_lock_);
+  if (memory.allocated == allocated) return;
+  memory.allocated = allocated;
+  Use& use = use_[memory.device];
+  use.used += allocated ? memory.bytes : -memory.bytes;
+  use.most_used = std::max(use.most_used, use.used);
+}
+
+void Graphs::Hold(const graph::Memory& memory) {
+  std::lock_guard guard(use_lock_);
+  Use& use = use_[memory.device];
+  use.held += memory.bytes;
+  use.most_held = std::max(use.most_held, use.held);
+}
+
+void Graphs::Release(int device, uint64_t bytes, bool allocated) {
+  std::lock_guard guard(use_lock_);
+  Use& use = use_[device];
+  use.held -= bytes;
+  if (allocated) use.used -= bytes;
 }
 
 std::shared_ptr<graph::Memory> Graphs::MemoryAt(uint64_t address) {

@@ -38,6 +38,20 @@ class Graphs {
   /// Memory of allocation nodes, by its address; null where that is none.
   void Learn(const std::shared_ptr<graph::Memory>& memory);
   std::shared_ptr<graph::Memory> MemoryAt(uint64_t address);
+
+  /// Bytes of a device's allocation nodes: what launches have allocated and nothing has freed, what all nodes
+  /// hold, and the most of each since it was reset.
+  struct Use {
+    uint64_t used = 0, most_used = 0, held = 0, most_held = 0;
+  };
+  // These need no lock.
+  Use UseOf(int device);
+  void ResetMost(int device, bool used);
+  void SetAllocated(graph::Memory& memory, bool allocated);
+  /// The memory comes to be there, or goes.
+  void Hold(const graph::Memory& memory);
+  void Release(int device, uint64_t bytes, bool allocated);
+
   /// Whether any stream is being captured; without the lock.
   bool capturing() const { return captured_.load(std::memory_order_relaxed) != 0; }
   /// Whether there has ever been memory of allocation nodes; without the lock.
@@ -71,6 +85,8 @@ class Graphs {
   std::unordered_map<graph::StreamId, Ref<Stream>> streams_;
   std::atomic<int> captured_{0};  // streams
   std::atomic<bool> has_memory_{false};
+  std::mutex use_lock_;  // taken last
+  std::map<int, Use> use_;
 };
 
 inline graph::EventId IdOf(const Event* event) { return reinterpret_cast<graph::EventId>(event); }

@@ -93,9 +93,11 @@ CUresult MakeGraphMemory(Context& context, Graphs& graphs, CUDA_MEM_ALLOC_NODE_P
   out->memory->bytes = params->bytesize;
   out->memory->device = context.device.ordinal;
   // Its context may have died, and the address be another block's.
-  out->memory->release = [&map, base, id = map.BlockAt(base)->id] {
+  out->memory->release = [&graphs, &memory = *out->memory, &map, base, id = map.BlockAt(base)->id] {
+    graphs.Release(memory.device, memory.bytes, memory.allocated);
     if (auto now = map.BlockAt(base); now && now->id == id) (void)map.Free(base, kKinds);
   };
+  graphs.Hold(*out->memory);
   graphs.Learn(out->memory);
   params->dptr = base;
   out->params = *params;

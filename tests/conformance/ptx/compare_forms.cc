@@ -127,7 +127,7 @@ void OneType(Family& f, int target = 75) {
       f.Add(fmt::format("set.lt{}.f16.{} %d, %a, %b;", z, t), [=](T a, T b) {
          return F16{less(a, b) ? uint16_t{0x3c00} : uint16_t{0}};
        }).Target(target);
-    if (!std::is_same_v<T, F16>)
+    if (!std::is_same_v<T, F16> && !ftz)
       f.Add(fmt::format("set.lt{}.bf16.{} %d, %a, %b;", z, t), [=](T a, T b) {
          return Bf16{less(a, b) ? uint16_t{0x3f80} : uint16_t{0}};
        }).Target(90);
