@@ -67,6 +67,7 @@ QueueBounds House::BoundsOf(const Part& part) const {
   if (const auto* place = divisions[part.device].Find(part.tenant))
     its.multiprocessors = place->multiprocessors;
   its.alone_slice_ns = UINT64_MAX;  // nobody can come
+  its.one_context = true;
   return its;
 }
 

@@ -75,6 +75,40 @@ TEST_F(DividedDevice, NobodyWaitsForAnothersPart) {
   EXPECT_TRUE(right.HangUp());
 }
 
+TEST_F(DividedDevice, ProcessesOfOneTenantDoNotHaveMoreTogether) {
+  TestClient first(test_, left_), second(test_, left_);
+  Start(first);
+  Start(second);
+  test_.driver.kernel_ns = 1'000'000;
+  for (TestClient* client : {&first, &second}) {
+    client->Launch(kKernel, kStream);
+    ASSERT_EQ(client->Synchronize(), CUDA_SUCCESS);
+  }
+  const auto in_flight = [&](const TestClient& client) {
+    return std::ranges::any_of(client.session->contexts(), [](const Context* c) { return c->InFlight(); });
+  };
+  test_.driver.Hold();
+  for (int i = 0; i < 20; ++i) {
+    first.Launch(kKernel, kStream);
+    second.Launch(kKernel, kStream);
+  }
+  test_.Settle();
+  bool had_first = false, had_second = false;
+  for (int i = 0; i < 1000 && (first.session->queued() || second.session->queued()); ++i) {
+    EXPECT_FALSE(in_flight(first) && in_flight(second));
+    had_first |= in_flight(first) && second.session->queued() > 0;
+    had_second |= in_flight(second) && first.session->queued() > 0;
+    test_.driver.Finish(1);
+    test_.Settle();
+  }
+  EXPECT_TRUE(had_first && had_second) << "each has its turns while the other waits";
+  EXPECT_EQ(first.session->queued() + second.session->queued(), 0u);
+  test_.driver.Release();
+  test_.Settle();
+  EXPECT_TRUE(first.HangUp());
+  EXPECT_TRUE(second.HangUp());
+}
+
 TEST_F(DividedDevice, AQueueThatNobodyHasAnyMoreIsUsedAgain) {
   {
     TestClient left(test_, left_);

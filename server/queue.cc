@@ -44,6 +44,7 @@ void DeviceQueue::Remove(Context& context) {
   std::erase(busy_, &context);
   Runner& runner = *runners_.at(context.tenant().id);
   std::erase(runner.contexts, &context);
+  if (runner.on_device == &context) runner.on_device = nullptr;
   if (!runner.contexts.empty()) return;
   --attached_;
   if (runner.open) Close(runner);
@@ -157,7 +158,14 @@ DeviceQueue::Given DeviceQueue::Give(Runner& runner, uint64_t ns, bool contended
     allowed.ns = ns - std::min(ns, turn.foreseen_ns - before_ns);
     if (!allowed.operations || !allowed.ns) break;
     Context& context = *runner.contexts[runner.next_context++ % n];
+    if (bounds_.one_context && !MayGive(runner, context)) {
+      ++idle;
+      continue;
+    }
+    const uint64_t had_ns = turn.foreseen_ns;
     const uint32_t some = context.Dispatch(&turn, allowed);
+    if (some && std::exchange(runner.on_device, &context) != &context) runner.on_device_ns = 0;
+    runner.on_device_ns += turn.foreseen_ns - had_ns;
     turn.operations += some;
     given += some;
     idle = some ? 0 : idle + 1;
@@ -169,6 +177,16 @@ DeviceQueue::Given DeviceQueue::Give(Runner& runner, uint64_t ns, bool contended
   turn.spent |= turn.operations >= bounds_.turn_operations || turn.foreseen_ns >= length;
   if (contended || turn.spent || turn.intervals == 0) Close(runner);
   return {given, wants_turn};
+}
+
+bool DeviceQueue::MayGive(const Runner& runner, const Context& context) const {
+  if (!runner.on_device) return true;
+  if (runner.on_device != &context) return !runner.on_device->InFlight();
+  // It gives way when it has had a slice and another has something to do.
+  return runner.on_device_ns < bounds_.slice_ns ||
+         std::none_of(
+             runner.contexts.begin(), runner.contexts.end(),
+             [&](const Context* other) { return other != &context && other->queued() > 0; });
 }
 
 void DeviceQueue::Close(Runner& runner) {
@@ -263,6 +281,9 @@ bool DeviceQueue::Poll() {
     context.listed = false;
     busy_[i] = busy_.back();
     busy_.pop_back();
+    if (!bounds_.one_context) continue;
+    for (Context* other : context.runner->contexts)
+      if (other->queued() > 0) Wake(*other);
   }
   if (unsettled_) Settle();
   return progress;

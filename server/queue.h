@@ -32,6 +32,9 @@ struct QueueBounds {
   uint64_t ahead_ns = 8'000'000;
   int ahead_turns = 32;
   uint64_t alone_slice_ns = 10'000'000;
+  /// Of a tenant's contexts one at a time is on the device: each is confined to as many multiprocessors as
+  /// the tenant has, and together they would have more.
+  bool one_context = false;
   uint64_t multiprocessors = 1;
   bool block_at_a_time = true;  // each runs one block at a time; else as many as fit
   /// A turn that takes this much longer than foreseen stands in nobody's way any more.
@@ -86,6 +89,8 @@ struct Runner {
   Holding* holding = nullptr;
   std::vector<Context*> contexts;
   size_t next_context = 0;
+  Context* on_device = nullptr;  // one_context: that was given to the driver last
+  uint64_t on_device_ns = 0;     // foreseen, since another was
   Turn* open = nullptr;
   uint64_t max_kernel_ns = 0;  // 0: as long as they like
   int turns = 0;               // not over, the open one included
@@ -151,6 +156,7 @@ class DeviceQueue {
     bool wants_turn = false;  // what comes next needs a new one
   };
   Given Give(Runner& runner, uint64_t ns, bool contended);
+  bool MayGive(const Runner& runner, const Context& context) const;
   void Close(Runner& runner);
   void Over(Turn* turn);
   void Leaves(Turn* turn);

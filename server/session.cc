@@ -205,6 +205,13 @@ bool Session::MayWait(int64_t now_ns, int64_t least_ns) const {
   });
 }
 
+std::vector<const Context*> Session::contexts() const {
+  std::vector<const Context*> made;
+  for (const auto& [number, own] : contexts_)
+    if (own.context) made.push_back(own.context.get());
+  return made;
+}
+
 size_t Session::queued() const {
   size_t sum = 0;
   for (const auto& [number, own] : contexts_)

@@ -88,6 +88,8 @@ class Session final : public CallHandler, public ContextOwner {
 
   uint64_t memory_used() const;
   size_t queued() const;
+  /// Those that are made, for tests.
+  std::vector<const Context*> contexts() const;
   /// Whether what its client asks for without waiting may lie until a device comes to an end of what it has:
   /// more of the session's waits for that already. No shorter than `least_ns` from `now_ns` on.
   bool MayWait(int64_t now_ns, int64_t least_ns) const;
