@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "server/context.h"
+
 namespace cuplex::server {
 
 House::House(const DriverTable& cu, const Clock& clock, std::unique_ptr<Jobs> jobs,
@@ -15,7 +19,8 @@ House::House(const DriverTable& cu, const Clock& clock, std::unique_ptr<Jobs> jo
       bounds(this->devices.size()),
       divisions(this->devices.size()),
       zero_in(this->devices.size()),
-      jobs(std::move(jobs)) {
+      jobs(std::move(jobs)),
+      confined_(this->devices.size()) {
   for (size_t i = 0; i < this->devices.size(); ++i)
     queues.push_back(std::make_unique<DeviceQueue>(clock, current));
 }
@@ -37,7 +42,27 @@ unsigned House::MultiprocessorsOf(const Tenant& tenant, size_t device) const {
   return place && !place->whole ? place->multiprocessors : 0;
 }
 
-Result<std::vector<policies::Partition>> House::Divide(const policies::Policy& policy) const {
+Status House::TryConfining(size_t d) {
+  const Device& device = devices[d];
+  std::string why = "says that it cannot do it";
+  if (device.confines) {
+    if (confined_[d]) return {};
+    auto made = Context::Make(cu, clock, device.handle, device.multiprocessors.least);
+    current.Lost();
+    if (made.ok()) {
+      TRY(Context::Unmake(cu, made->driver));
+      confined_[d] = true;
+      return {};
+    }
+    why = fmt::format("answers {}", made.error().driver_code);
+  }
+  return Fail(Blame::kUnsupported,
+              "device {}: its driver {} when a context is to be confined to some multiprocessors, which mode "
+              "partition needs; NVIDIA's can do it where cuplexd runs under MPS.",
+              device.index, why);
+}
+
+Result<std::vector<policies::Partition>> House::Divide(const policies::Policy& policy) {
   std::vector<policies::Partition> made(devices.size());
   for (size_t d = 0; d < devices.size(); ++d) {
     const Device& device = devices[d];
@@ -52,12 +77,7 @@ Result<std::vector<policies::Partition>> House::Divide(const policies::Policy& p
     }
     TRY(made[d], policies::Divide(device.multiprocessors, tenants, &divisions[d]));
     const bool some = std::ranges::any_of(made[d].places, [](const auto& place) { return !place.whole; });
-    if (some && !device.confines)
-      return Fail(
-          Blame::kUnsupported,
-          "device {}: its driver cannot confine a context to some multiprocessors, which mode partition "
-          "needs; NVIDIA's does so where cuplexd runs under MPS.",
-          device.index);
+    if (some) TRY(TryConfining(d));
   }
   return made;
 }

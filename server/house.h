@@ -50,7 +50,7 @@ struct House {
   /// Where the work of a new context goes.
   DeviceQueue& QueueFor(const Tenant& tenant, size_t device);
   /// How a policy divides the devices. Error: one cannot be divided so.
-  Result<std::vector<policies::Partition>> Divide(const policies::Policy& policy) const;
+  Result<std::vector<policies::Partition>> Divide(const policies::Policy& policy);
   /// What `bounds` and `divisions` say holds from here on.
   void SetBounds();
   /// Operations of the tenant that wait for the device.
@@ -65,7 +65,10 @@ struct House {
     DeviceQueue* queue;
   };
   QueueBounds BoundsOf(const Part& part) const;
+  /// Makes a confined context and ends it, once a device: a driver that could confine one may still refuse.
+  Status TryConfining(size_t device);
   std::vector<Part> parts_;
+  std::vector<bool> confined_;  // by device: it has been tried
 };
 
 }  // namespace cuplex::server

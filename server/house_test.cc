@@ -150,13 +150,27 @@ TEST_F(DividedDevice, APolicySaysHow) {
   ASSERT_EQ((*made)[0].places.size(), 2u);
   EXPECT_EQ((*made)[0].Find("left")->multiprocessors, 4u);
   EXPECT_EQ((*made)[0].Find("right")->multiprocessors, 8u);
+  EXPECT_TRUE(test_.driver.contexts.empty());
+}
+
+TEST(UndividedDevice, ADriverThatRefusesAfterAllIsFoundOut) {
+  class Refuses final : public CallHook {
+   public:
+    CUresult Before(const char* call) override {
+      return std::string_view(call) == "cuCtxCreate_v3" ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : CUDA_SUCCESS;
+    }
+  } refuses;
+  TestHouse test(&refuses);
+  const auto made = test.house.Divide(Divided());
+  ASSERT_FALSE(made.ok());
+  EXPECT_THAT(made.error().sentence, testing::HasSubstr("answers 224"));
 }
 
 TEST(UndividedDevice, ADriverThatCannotConfineIsSaidSo) {
-  const TestHouse test(nullptr, /*confines=*/false);
+  TestHouse test(nullptr, /*confines=*/false);
   const auto made = test.house.Divide(Divided());
   ASSERT_FALSE(made.ok());
-  EXPECT_THAT(made.error().sentence, testing::HasSubstr("cannot confine"));
+  EXPECT_THAT(made.error().sentence, testing::HasSubstr("cannot do it"));
 }
 
 }  // namespace
