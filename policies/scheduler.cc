@@ -11,6 +11,8 @@ namespace {
 constexpr double kCreditSlices = 1;
 // For what part of the horizon a limit that was not used may be passed.
 constexpr double kBurst = 1.0 / 5;
+// How far ahead of one that is on the device another may go beside it, in slices of its own time.
+constexpr double kLeadSlices = 2;
 
 }  // namespace
 
@@ -33,6 +35,18 @@ void Scheduler::Entry::Take() {
 
 Scheduler::Scheduler(const Settings& settings) : settings_(settings) {}
 
+void Scheduler::Set(const Settings& settings) {
+  settings_ = settings;
+  if (settings_.together) return;
+  for (auto& [id, s] : tenants_) {
+    if (!std::exchange(s.holds, false)) continue;
+    s.held.Take();
+    s.held_by_guarantee.Take();
+    s.by_weight.Put(s.in->by_weight, {s.virtual_ns, s.turn, s.id});
+    if (s.terms.guarantee > 0) s.by_guarantee.Put(by_guarantee_, {s.guaranteed_ns, s.turn, s.id});
+  }
+}
+
 bool Scheduler::Add(TenantId tenant, const Terms& terms, int64_t now_ns) {
   auto [at, fresh] = tenants_.try_emplace(tenant);
   if (!fresh) return false;
@@ -51,6 +65,10 @@ bool Scheduler::Add(TenantId tenant, const Terms& terms, int64_t now_ns) {
   s.by_guarantee.Take();
   s.throttled.Put(throttled_, {0, 0, tenant});
   s.throttled.Take();
+  s.held.Put(s.in->held, {0, 0, tenant});
+  s.held.Take();
+  s.held_by_guarantee.Put(held_by_guarantee_, {0, 0, tenant});
+  s.held_by_guarantee.Take();
   return true;
 }
 
@@ -78,9 +96,8 @@ bool Scheduler::Remove(TenantId tenant) {
   auto at = tenants_.find(tenant);
   if (at == tenants_.end()) return false;
   Standing& s = at->second;
-  s.by_weight.Take();
-  s.by_guarantee.Take();
-  s.throttled.Take();
+  for (Entry* entry : {&s.by_weight, &s.by_guarantee, &s.throttled, &s.held, &s.held_by_guarantee})
+    entry->Take();
   if (s.ready) --ready_;
   const int priority = s.terms.priority;
   const bool last = --s.in->tenants == 0;
@@ -102,6 +119,15 @@ double Scheduler::ReleaseNs(const Standing& s) const {
 
 /// Puts a tenant with work where Next will find it.
 void Scheduler::Enter(Standing& s, int64_t now_ns) {
+  if (s.holds) {
+    s.by_weight.Take();
+    s.by_guarantee.Take();
+    s.held.Put(s.in->held, {s.virtual_ns, s.turn, s.id});
+    if (s.terms.guarantee > 0) s.held_by_guarantee.Put(held_by_guarantee_, {s.guaranteed_ns, s.turn, s.id});
+    return;
+  }
+  s.held.Take();
+  s.held_by_guarantee.Take();
   if (ReleaseNs(s) > static_cast<double>(now_ns)) {
     if (!s.throttled.in()) s.throttled_since_ns = now_ns;
     s.by_weight.Take();
@@ -122,9 +148,8 @@ void Scheduler::Enter(Standing& s, int64_t now_ns) {
 void Scheduler::Leave(Standing& s, int64_t now_ns) {
   if (s.throttled.in())
     s.throttled_ns += static_cast<uint64_t>(std::max<int64_t>(0, now_ns - s.throttled_since_ns));
-  s.by_weight.Take();
-  s.by_guarantee.Take();
-  s.throttled.Take();
+  for (Entry* entry : {&s.by_weight, &s.by_guarantee, &s.throttled, &s.held, &s.held_by_guarantee})
+    entry->Take();
 }
 
 void Scheduler::Ready(TenantId tenant, int64_t now_ns) {
@@ -148,11 +173,26 @@ void Scheduler::Idle(TenantId tenant, int64_t now_ns) {
   if (at == tenants_.end() || !at->second.ready) return;
   Standing& s = at->second;
   Leave(s, now_ns);
-  s.ready = false;
+  s.ready = s.holds = false;
   s.idle_since_ns = now_ns;
   --ready_;
   if (std::find(resting_.begin(), resting_.end(), tenant) == resting_.end())
     resting_[next_resting_++ % resting_.size()] = tenant;
+}
+
+void Scheduler::Hold(TenantId tenant, int64_t now_ns) {
+  auto at = tenants_.find(tenant);
+  if (at == tenants_.end() || !at->second.ready || at->second.holds) return;
+  Leave(at->second, now_ns);
+  at->second.holds = settings_.together;
+  Enter(at->second, now_ns);
+}
+
+void Scheduler::Resume(TenantId tenant, int64_t now_ns) {
+  auto at = tenants_.find(tenant);
+  if (at == tenants_.end() || !at->second.holds) return;
+  at->second.holds = false;
+  Enter(at->second, now_ns);
 }
 
 void Scheduler::Charge(TenantId tenant, int64_t ns, int64_t now_ns) {
@@ -200,14 +240,32 @@ Scheduler::Returning Scheduler::WhoMayReturn(const Standing& picked, int64_t now
   return who;
 }
 
-Scheduler::Grant Scheduler::GrantTo(Standing& s, int64_t now_ns) {
+bool Scheduler::WaitsFor(const Standing& s) const {
+  if (s.in->held.empty()) return false;
+  const double lead = (s.virtual_ns - s.in->held.begin()->tag) * s.terms.weight;
+  return lead > kLeadSlices * static_cast<double>(settings_.slice_ns);
+}
+
+/// Whether one on the device had so much less than its guarantee that it needs the device for itself.
+bool Scheduler::SomebodyIsOwed(int64_t now_ns) const {
+  if (held_by_guarantee_.empty()) return false;
+  const Place& first = *held_by_guarantee_.begin();
+  const double owed = (static_cast<double>(now_ns) - first.tag) * tenants_.at(first.tenant).terms.guarantee;
+  return owed > static_cast<double>(settings_.slice_ns);
+}
+
+Scheduler::Grant Scheduler::GrantTo(Standing& s, bool below, int64_t now_ns) {
   const auto now = static_cast<double>(now_ns);
   const double quantum = QuantumNs();
   double ns = static_cast<double>(settings_.slice_ns) / 2;
   auto ahead = static_cast<double>(settings_.slice_ns);
   if (ready_ > 1)
     ns = std::clamp(static_cast<double>(settings_.round_ns) / static_cast<double>(ready_), quantum, ns);
-  switch (WhoMayReturn(s, now_ns)) {
+  if (below) {
+    ns = quantum;
+    ahead = 2 * quantum;
+  }
+  switch (settings_.together ? Returning::kNobody : WhoMayReturn(s, now_ns)) {
     case Returning::kNobody:
       break;
     case Returning::kBeside:  // it keeps its share only if it finds the device nearly free
@@ -227,14 +285,20 @@ std::optional<Scheduler::Grant> Scheduler::Next(int64_t now_ns) {
   Release(now_ns);
   const auto now = static_cast<double>(now_ns);
   Standing* picked = nullptr;
-  bool guaranteed = false;
+  bool guaranteed = false, below = false;
   if (!by_guarantee_.empty() && by_guarantee_.begin()->tag < now) {
     picked = &tenants_.at(by_guarantee_.begin()->tenant);
     guaranteed = true;
-  } else {
+  } else if (!SomebodyIsOwed(now_ns)) {
     for (auto& [priority, in] : classes_) {
-      if (in.by_weight.empty()) continue;
-      picked = &tenants_.at(in.by_weight.begin()->tenant);
+      if (!in.by_weight.empty()) {
+        Standing& first = tenants_.at(in.by_weight.begin()->tenant);
+        if (!WaitsFor(first)) picked = &first;
+      }
+      if (!picked) {
+        below |= !in.held.empty();
+        continue;
+      }
       in.floor = std::max(in.floor, picked->virtual_ns);
       break;
     }
@@ -243,7 +307,7 @@ std::optional<Scheduler::Grant> Scheduler::Next(int64_t now_ns) {
   picked->turn = ++turn_;
   picked->by_its_guarantee = guaranteed;
   Enter(*picked, now_ns);
-  return GrantTo(*picked, now_ns);
+  return GrantTo(*picked, below, now_ns);
 }
 
 int64_t Scheduler::NextRelease() const {

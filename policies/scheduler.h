@@ -10,6 +10,11 @@
 //   priority   then the highest class with work
 //   weight     and in it the tenant that had least for its weight; guaranteed time does not count here
 //
+// Where several tenants' work may be on the device at once (Settings::together) the caller holds back a
+// tenant that has as much there as it may, and the next may go beside it, under the same rules: a tenant that
+// is far ahead of one that is held waits for it, by weight or for its guarantee, and beside a higher class
+// lower ones go in small pieces.
+//
 // Time not used is not saved up: a tenant that returns from idle has at most a small credit in each of these.
 // Every call is O(log n) in tenants and, Add and Change aside, allocates nothing.
 #pragma once
@@ -43,10 +48,12 @@ class Scheduler {
     /// nearly free meanwhile. For a higher class, and for tenants of the same.
     int64_t return_above_ns = 50'000'000;
     int64_t return_beside_ns = 5'000'000;
+    /// Several tenants' work may be on the device at once.
+    bool together = false;
   };
 
   explicit Scheduler(const Settings& settings);
-  void Set(const Settings& settings) { settings_ = settings; }
+  void Set(const Settings& settings);
 
   /// A new tenant, idle, in its class as far as those with work are. False: already there.
   bool Add(TenantId tenant, const Terms& terms, int64_t now_ns);
@@ -59,6 +66,11 @@ class Scheduler {
   void Ready(TenantId tenant, int64_t now_ns);
   /// It has none. Nothing changes where it was idle already or is not there.
   void Idle(TenantId tenant, int64_t now_ns);
+
+  /// It has as much on the device as it may: it is not asked for until Resume, and stays ready, so that
+  /// nobody runs away from it. Nothing changes where it is not ready. With Settings::together alone.
+  void Hold(TenantId tenant, int64_t now_ns);
+  void Resume(TenantId tenant, int64_t now_ns);
 
   /// It used `ns` of device time, or is foreseen to; below 0: so much less than was charged before.
   void Charge(TenantId tenant, int64_t ns, int64_t now_ns);
@@ -105,7 +117,8 @@ class Scheduler {
   };
   struct Class {
     std::set<Place> by_weight;
-    double floor = 0;  // the least virtual time of one that went; never falls
+    std::set<Place> held;  // by virtual time
+    double floor = 0;      // the least virtual time of one that went; never falls
     size_t tenants = 0;
   };
   struct Standing {
@@ -113,6 +126,7 @@ class Scheduler {
     Terms terms;
     Class* in = nullptr;
     bool ready = false;
+    bool holds = false;             // has as much on the device as it may
     bool by_its_guarantee = false;  // why it went last, and where its charges go
     double virtual_ns = 0;          // time had beyond its guarantee, by its weight
     double guaranteed_ns = 0;       // until when, by the clock, it has had its guarantee
@@ -121,7 +135,7 @@ class Scheduler {
     int64_t idle_since_ns = 0;
     int64_t throttled_since_ns = 0;
     uint64_t throttled_ns = 0;
-    Entry by_weight, by_guarantee, throttled;
+    Entry by_weight, by_guarantee, throttled, held, held_by_guarantee;
   };
 
   double QuantumNs() const { return static_cast<double>(settings_.slice_ns) / 8; }
@@ -130,15 +144,19 @@ class Scheduler {
   void Enter(Standing& s, int64_t now_ns);
   void Leave(Standing& s, int64_t now_ns);
   void Release(int64_t now_ns);
+  /// Whether somebody on the device is behind so far that `s` waits for it.
+  bool WaitsFor(const Standing& s) const;
+  bool SomebodyIsOwed(int64_t now_ns) const;
   enum class Returning { kNobody, kBeside, kAbove };
   Returning WhoMayReturn(const Standing& picked, int64_t now_ns);
-  Grant GrantTo(Standing& s, int64_t now_ns);
+  Grant GrantTo(Standing& s, bool below, int64_t now_ns);
 
   Settings settings_;
   std::unordered_map<TenantId, Standing> tenants_;
   std::map<int, Class, std::greater<>> classes_;
-  std::set<Place> by_guarantee_;  // with work, a guarantee, and not held by their limit
-  std::set<Place> throttled_;     // with work and held by their limit, by when they may go
+  std::set<Place> by_guarantee_;       // with work, a guarantee, and not held by their limit
+  std::set<Place> held_by_guarantee_;  // those of them that are held
+  std::set<Place> throttled_;          // with work and held by their limit, by when they may go
   size_t ready_ = 0;
   uint64_t turn_ = 0;
   std::array<TenantId, 8> resting_{};  // those that went idle last, a ring

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <deque>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -305,6 +306,96 @@ TEST(Scheduler, TenantsComeAndGo) {
   EXPECT_TRUE(scheduler.Remove(2));
   EXPECT_FALSE(scheduler.Next(2 * kSecond));
   EXPECT_EQ(scheduler.size(), 0u);
+}
+
+// Several on the device at once: who is held stays counted, and the next goes beside it as far as its terms
+// say.
+class TogetherTest : public testing::Test {
+ protected:
+  void Make(const std::vector<Terms>& terms) {
+    for (uint32_t t = 0; t < terms.size(); ++t) {
+      ASSERT_TRUE(scheduler_.Add(t, terms[t], 0));
+      scheduler_.Ready(t, 0);
+    }
+  }
+  /// Who goes next, and is then held; -1: nobody.
+  int Next(int64_t now, int64_t cost = kMs) {
+    last_ = scheduler_.Next(now);
+    if (!last_) return -1;
+    scheduler_.Charge(last_->tenant, cost, now);
+    scheduler_.Hold(last_->tenant, now);
+    return static_cast<int>(last_->tenant);
+  }
+  Scheduler scheduler_{{.together = true}};
+  std::optional<Scheduler::Grant> last_;
+};
+
+TEST_F(TogetherTest, EverybodyHasSomethingOnTheDevice) {
+  Make({{}, {}, {}});
+  EXPECT_EQ((std::set<int>{Next(0), Next(0), Next(0)}), (std::set<int>{0, 1, 2}));
+  EXPECT_EQ(Next(0), -1) << "all are held";
+  EXPECT_EQ(scheduler_.ready(), 3u);
+  scheduler_.Resume(1, kMs);
+  EXPECT_EQ(Next(kMs), 1);
+}
+
+TEST_F(TogetherTest, WhoIsFarAheadWaitsForOneOnTheDevice) {
+  Make({{}, {}});
+  EXPECT_EQ(Next(0), 0);
+  for (int i = 0; i < 6; ++i) {  // two slices, of its own time, and what is ahead then
+    EXPECT_EQ(Next(i * kMs), 1) << i;
+    scheduler_.Resume(1, i * kMs);
+  }
+  EXPECT_EQ(Next(6 * kMs), -1);
+  scheduler_.Charge(0, 4 * kMs, 6 * kMs);
+  EXPECT_EQ(Next(7 * kMs), 1);
+  scheduler_.Resume(1, 8 * kMs);
+  scheduler_.Idle(0, 8 * kMs);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(Next((8 + i) * kMs), 1) << "nobody waits for one without work";
+    scheduler_.Resume(1, (8 + i) * kMs);
+  }
+}
+
+TEST_F(TogetherTest, BesideAHigherClassPiecesAreSmall) {
+  Make({{.priority = 1}, {.priority = 0}});
+  EXPECT_EQ(Next(0), 0);
+  EXPECT_EQ(last_->ns, 1'000'000u) << "half of a slice";
+  EXPECT_EQ(Next(0), 1);
+  EXPECT_EQ(last_->ns, 250'000u) << "an eighth";
+  EXPECT_EQ(last_->ahead_ns, 500'000u);
+}
+
+TEST_F(TogetherTest, WhoIsOwedItsGuaranteeHasTheDevice) {
+  Make({{.guarantee = 0.5}, {}});
+  EXPECT_EQ(Next(kMs), 0);
+  EXPECT_EQ(Next(2 * kMs), 1) << "a little is lent";
+  scheduler_.Resume(1, 2 * kMs);
+  EXPECT_EQ(Next(100 * kMs), -1);
+  scheduler_.Charge(0, 60 * kMs, 100 * kMs);
+  EXPECT_EQ(Next(100 * kMs), 1);
+}
+
+TEST_F(TogetherTest, TheLimitOfOneThatIsHeldBinds) {
+  Make({{.limit = 0.1}, {}});
+  scheduler_.Idle(1, 0);
+  EXPECT_EQ(Next(10 * kMs, 50 * kMs), 0);
+  scheduler_.Resume(0, 11 * kMs);
+  EXPECT_EQ(Next(11 * kMs), -1);
+  // 50 ms at a tenth, less the little that it may have saved up, and what a piece worth a launch takes.
+  EXPECT_GT(scheduler_.NextRelease(), 480 * kMs);
+  EXPECT_LT(scheduler_.NextRelease(), 530 * kMs);
+  scheduler_.Ready(1, 12 * kMs);
+  EXPECT_EQ(Next(12 * kMs), 1);
+}
+
+TEST_F(TogetherTest, TurnsLetGoOfThoseThatAreHeld) {
+  Make({{}, {}});
+  EXPECT_NE(Next(0), -1);
+  EXPECT_NE(Next(0), -1);
+  EXPECT_EQ(Next(0), -1);
+  scheduler_.Set({});
+  EXPECT_NE(Next(kMs), -1);
 }
 
 }  // namespace

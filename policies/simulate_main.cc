@@ -33,13 +33,12 @@ int main(int argc, char** argv) {
     return 1;
   }
   const std::string text((std::istreambuf_iterator<char>(file)), {});
-  auto tenants = ReadScenario(text, argv[1]);
-  if (!tenants.ok()) {
-    fmt::print(stderr, "{}\n", tenants.error().sentence);
+  auto read = ReadScenario(text, argv[1]);
+  if (!read.ok()) {
+    fmt::print(stderr, "{}\n", read.error().sentence);
     return 1;
   }
-  Scenario scenario;
-  scenario.tenants = *std::move(tenants);
+  Scenario scenario = *std::move(read);
   scenario.length_ns = draws ? *second * 1'000'000 : *first * 1'000'000'000;
   const Simulation simulation = Simulate(scenario);
   const std::string out = draws ? DrawTimeline(scenario, simulation, *first * 1'000'000, *second * 1'000'000)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <deque>
 #include <functional>
 #include <queue>
@@ -17,6 +18,7 @@ namespace {
 constexpr int64_t kUs = 1000, kMs = 1'000'000, kSecond = 1'000'000'000;
 constexpr std::string_view kColumns =
     "name,guarantee,limit,weight,priority,kernel_us,period_us,sliceable,from_ms,until_ms";
+constexpr std::string_view kWidth = ",width_percent";
 constexpr int64_t kMost = 1'000'000'000;
 
 std::vector<std::string_view> Split(std::string_view line) {
@@ -39,6 +41,13 @@ struct Runner {
   std::vector<int64_t> latencies;
 };
 
+/// A stretch of time of which a tenant had a part.
+struct Stretch {
+  uint32_t tenant = 0;
+  int64_t begin_ns = 0, end_ns = 0;
+  double part = 1;
+};
+
 /// The n-th of a hundred, by rank.
 int64_t Percentile(std::vector<int64_t>& all, size_t n) {
   if (all.empty()) return 0;
@@ -47,24 +56,24 @@ int64_t Percentile(std::vector<int64_t>& all, size_t n) {
   return all[rank];
 }
 
-void CountShares(const Scenario& scenario, Simulation& result) {
+void CountShares(const Scenario& scenario, const std::vector<Stretch>& stretches, Simulation& result) {
   constexpr int64_t kBin = kSecond / 10;
   const size_t n = scenario.tenants.size();
   const size_t bins = static_cast<size_t>((scenario.length_ns + kBin - 1) / kBin);
-  std::vector<std::vector<int64_t>> ran(n, std::vector<int64_t>(bins));
-  int64_t busy = 0;
-  for (const Simulation::Span& span : result.spans) {
-    busy += span.end_ns - span.begin_ns;
-    for (int64_t at = span.begin_ns; at < span.end_ns;) {
-      const int64_t to = std::min(span.end_ns, (at / kBin + 1) * kBin);
-      ran[span.tenant][static_cast<size_t>(at / kBin)] += to - at;
+  std::vector<std::vector<double>> ran(n, std::vector<double>(bins));
+  double busy = 0;
+  for (const Stretch& stretch : stretches) {
+    busy += static_cast<double>(stretch.end_ns - stretch.begin_ns) * stretch.part;
+    for (int64_t at = stretch.begin_ns; at < stretch.end_ns;) {
+      const int64_t to = std::min(stretch.end_ns, (at / kBin + 1) * kBin);
+      ran[stretch.tenant][static_cast<size_t>(at / kBin)] += static_cast<double>(to - at) * stretch.part;
       at = to;
     }
   }
-  result.idle = 1 - static_cast<double>(busy) / static_cast<double>(scenario.length_ns);
+  result.idle = 1 - busy / static_cast<double>(scenario.length_ns);
   for (size_t t = 0; t < n; ++t) {
     Simulation::Outcome& out = result.outcomes[t];
-    int64_t sum = 0, window = 0, least = INT64_MAX, most = 0;
+    double sum = 0, window = 0, least = kSecond, most = 0;
     for (size_t b = 0; b < bins; ++b) {
       sum += ran[t][b];
       window += ran[t][b] - (b >= 10 ? ran[t][b - 10] : 0);
@@ -72,9 +81,9 @@ void CountShares(const Scenario& scenario, Simulation& result) {
       least = std::min(least, window);
       most = std::max(most, window);
     }
-    out.share = static_cast<double>(sum) / static_cast<double>(scenario.length_ns);
-    out.least_share = bins < 10 ? out.share : static_cast<double>(least) / kSecond;
-    out.most_share = bins < 10 ? out.share : static_cast<double>(most) / kSecond;
+    out.share = sum / static_cast<double>(scenario.length_ns);
+    out.least_share = bins < 10 ? out.share : least / kSecond;
+    out.most_share = bins < 10 ? out.share : most / kSecond;
   }
 }
 
@@ -91,31 +100,207 @@ std::string Escape(std::string_view text) {
   return out;
 }
 
+/// Several tenants' work on the device at once.
+class Together {
+ public:
+  explicit Together(const Scenario& scenario)
+      : scenario_(scenario), scheduler_(scenario.settings), lanes_(scenario.tenants.size()) {
+    for (uint32_t t = 0; t < lanes_.size(); ++t) {
+      scheduler_.Add(t, scenario.tenants[t].terms, 0);
+      lanes_[t].due_ns = scenario.tenants[t].from_ns;
+    }
+  }
+
+  Simulation Run() {
+    while (now_ < scenario_.length_ns) {
+      Arrive();
+      Pump();
+      Pass();
+    }
+    for (Lane& lane : lanes_) {
+      Simulation::Outcome out;
+      out.kernels = lane.latencies.size();
+      out.p50_ns = Percentile(lane.latencies, 50);
+      out.p99_ns = Percentile(lane.latencies, 99);
+      result_.outcomes.push_back(out);
+    }
+    CountShares(scenario_, stretches_, result_);
+    std::sort(result_.spans.begin(), result_.spans.end(),
+              [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
+    return std::move(result_);
+  }
+
+ private:
+  struct Piece {
+    int64_t arrived_ns = 0;
+    int64_t foreseen_ns = 0;
+    double left_ns = 0, had_ns = 0;
+    bool last = true;  // of its kernel
+  };
+  struct Lane {
+    std::deque<Kernel> queue;
+    std::deque<Piece> given;
+    int64_t due_ns = 0;  // the next arrival
+    size_t span = SIZE_MAX;
+    std::vector<int64_t> latencies;
+  };
+
+  void Arrive() {
+    for (uint32_t t = 0; t < lanes_.size(); ++t) {
+      const SimulatedTenant& tenant = scenario_.tenants[t];
+      Lane& lane = lanes_[t];
+      while (lane.due_ns <= now_ && lane.due_ns < tenant.until_ns) {
+        // One that has work at any time is given it as fast as it is taken.
+        if (!tenant.period_ns && !lane.queue.empty()) break;
+        lane.queue.push_back({tenant.period_ns ? lane.due_ns : now_, tenant.kernel_ns});
+        scheduler_.Ready(t, now_);
+        if (!tenant.period_ns) break;
+        lane.due_ns += tenant.period_ns;
+      }
+    }
+  }
+
+  void Pump() {
+    for (uint32_t t = 0; t < lanes_.size(); ++t) scheduler_.Resume(t, now_);
+    while (const auto grant = scheduler_.Next(now_)) {
+      Lane& lane = lanes_[grant->tenant];
+      double on_device = 0;
+      for (const Piece& piece : lane.given) on_device += piece.left_ns;
+      const auto most = static_cast<double>(
+          std::min<uint64_t>(grant->ahead_ns, static_cast<uint64_t>(scenario_.settings.slice_ns)));
+      if (on_device > most / 2) {
+        scheduler_.Hold(grant->tenant, now_);
+        continue;
+      }
+      Give(grant->tenant, lane,
+           static_cast<int64_t>(std::min(static_cast<double>(grant->ns), most - on_device)));
+      Arrive();
+      if (lane.queue.empty()) scheduler_.Idle(grant->tenant, now_);
+    }
+  }
+
+  void Give(uint32_t t, Lane& lane, int64_t most_ns) {
+    const SimulatedTenant& tenant = scenario_.tenants[t];
+    int64_t given = 0;
+    while (given < std::max<int64_t>(1, most_ns) && !lane.queue.empty()) {
+      Kernel& kernel = lane.queue.front();
+      const int64_t rest = most_ns - given;
+      if (!tenant.sliceable && given && kernel.left_ns > rest) break;
+      const int64_t ns =
+          tenant.sliceable ? std::min(std::max<int64_t>(1, rest), kernel.left_ns) : kernel.left_ns;
+      kernel.left_ns -= ns;
+      given += ns;
+      lane.given.push_back({kernel.arrived_ns, ns, static_cast<double>(ns), 0, kernel.left_ns == 0});
+      if (kernel.left_ns) break;
+      lane.queue.pop_front();
+      if (!tenant.period_ns) Arrive();
+    }
+    scheduler_.Charge(t, given, now_);
+  }
+
+  /// How fast each that is on the device gets on: the narrow first have what they can fill.
+  std::vector<std::pair<uint32_t, double>> Rates() const {
+    std::vector<uint32_t> running;
+    for (uint32_t t = 0; t < lanes_.size(); ++t)
+      if (!lanes_[t].given.empty()) running.push_back(t);
+    std::sort(running.begin(), running.end(), [&](uint32_t a, uint32_t b) {
+      return std::pair(scenario_.tenants[a].width, a) < std::pair(scenario_.tenants[b].width, b);
+    });
+    std::vector<std::pair<uint32_t, double>> rates;
+    double left = 1;
+    for (size_t i = 0; i < running.size(); ++i) {
+      const double width = scenario_.tenants[running[i]].width;
+      const double has = std::min(width, left / static_cast<double>(running.size() - i));
+      left -= has;
+      rates.emplace_back(running[i], has / width);
+    }
+    return rates;
+  }
+
+  /// Lets time pass until something happens.
+  void Pass() {
+    const auto rates = Rates();
+    int64_t to = std::min(scenario_.length_ns, scheduler_.NextRelease());
+    for (uint32_t t = 0; t < lanes_.size(); ++t) {
+      const int64_t due = lanes_[t].due_ns;
+      if (due > now_ && due < scenario_.tenants[t].until_ns) to = std::min(to, due);
+    }
+    for (const auto& [t, rate] : rates)
+      to = std::min(to, now_ + static_cast<int64_t>(std::ceil(lanes_[t].given.front().left_ns / rate)));
+    to = std::max(to, now_ + 1);
+    for (const auto& [t, rate] : rates) {
+      Lane& lane = lanes_[t];
+      Piece& piece = lane.given.front();
+      const double part = 1 / static_cast<double>(rates.size());
+      Draw(t, lane, to, part);
+      piece.left_ns -= static_cast<double>(to - now_) * rate;
+      piece.had_ns += static_cast<double>(to - now_) * part;
+      if (piece.left_ns > 0.5) continue;
+      scheduler_.Charge(t, static_cast<int64_t>(piece.had_ns) - piece.foreseen_ns, to);
+      if (piece.last) lane.latencies.push_back(to - piece.arrived_ns);
+      lane.given.pop_front();
+    }
+    now_ = to;
+  }
+
+  void Draw(uint32_t t, Lane& lane, int64_t to, double part) {
+    stretches_.push_back({t, now_, to, part});
+    if (lane.span != SIZE_MAX && result_.spans[lane.span].end_ns == now_) {
+      result_.spans[lane.span].end_ns = to;
+      return;
+    }
+    lane.span = result_.spans.size();
+    result_.spans.push_back({t, now_, to});
+  }
+
+  const Scenario& scenario_;
+  Scheduler scheduler_;
+  std::vector<Lane> lanes_;
+  int64_t now_ = 0;
+  std::vector<Stretch> stretches_;
+  Simulation result_;
+};
+
 }  // namespace
 
-Result<std::vector<SimulatedTenant>> ReadScenario(std::string_view text, std::string_view file) {
-  std::vector<SimulatedTenant> tenants;
+Result<Scenario> ReadScenario(std::string_view text, std::string_view file) {
+  Scenario scenario;
+  std::vector<SimulatedTenant>& tenants = scenario.tenants;
   bool headed = false;
+  size_t columns = 10;
   for (int number = 1; !text.empty(); ++number) {
     const size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.empty() || line.front() == '#') continue;
     if (!headed) {
-      if (line != kColumns)
+      const bool wide = line.starts_with(kColumns) && line.substr(kColumns.size()) == kWidth;
+      scenario.settings.together = wide;
+      columns += wide;
+      if (line != kColumns && !wide)
         return Fail(Blame::kCaller, "{}:{}: The columns are \"{}\"; \"{}\" was expected.", file, number, line,
                     kColumns);
       headed = true;
       continue;
     }
     const auto cells = Split(line);
-    if (cells.size() != 10)
-      return Fail(Blame::kCaller, "{}:{}: The line has {} cells; 10 were expected.", file, number,
-                  cells.size());
-    constexpr std::array<std::pair<int64_t, int64_t>, 10> kRanges = {
-        {{}, {0, 100}, {1, 100}, {1, 10000}, {-10, 10}, {1, kMost}, {0, kMost}, {}, {0, kMost}, {0, kMost}}};
-    std::array<int64_t, 10> n{};
-    for (size_t i = 1; i < 10; ++i) {
+    if (cells.size() != columns)
+      return Fail(Blame::kCaller, "{}:{}: The line has {} cells; {} were expected.", file, number,
+                  cells.size(), columns);
+    constexpr std::array<std::pair<int64_t, int64_t>, 11> kRanges = {{{},
+                                                                      {0, 100},
+                                                                      {1, 100},
+                                                                      {1, 10000},
+                                                                      {-10, 10},
+                                                                      {1, kMost},
+                                                                      {0, kMost},
+                                                                      {},
+                                                                      {0, kMost},
+                                                                      {0, kMost},
+                                                                      {1, 100}}};
+    std::array<int64_t, 11> n{};
+    n[10] = 100;
+    for (size_t i = 1; i < columns; ++i) {
       if (i == 7) continue;
       const auto value = ParseInteger(cells[i]);
       if (!value || *value < kRanges[i].first || *value > kRanges[i].second)
@@ -135,15 +320,17 @@ Result<std::vector<SimulatedTenant>> ReadScenario(std::string_view text, std::st
                        .period_ns = n[6] * kUs,
                        .sliceable = cells[7] == "yes",
                        .from_ns = n[8] * kMs,
-                       .until_ns = n[9] ? n[9] * kMs : INT64_MAX});
+                       .until_ns = n[9] ? n[9] * kMs : INT64_MAX,
+                       .width = static_cast<double>(n[10]) / 100});
   }
   if (tenants.empty())
     return Fail(Blame::kCaller, "{} names no tenant; a line of columns and one for each tenant was expected.",
                 file);
-  return tenants;
+  return scenario;
 }
 
 Simulation Simulate(const Scenario& scenario) {
+  if (scenario.settings.together) return Together(scenario).Run();
   Scheduler scheduler(scenario.settings);
   Simulation result;
   const size_t n = scenario.tenants.size();
@@ -198,7 +385,10 @@ Simulation Simulate(const Scenario& scenario) {
       result.spans.push_back({grant->tenant, begin, end});
   }
   result.outcomes.resize(n);
-  CountShares(scenario, result);
+  std::vector<Stretch> stretches;
+  for (const Simulation::Span& span : result.spans)
+    stretches.push_back({span.tenant, span.begin_ns, span.end_ns, 1});
+  CountShares(scenario, stretches, result);
   for (size_t t = 0; t < n; ++t) {
     result.outcomes[t].kernels = runners[t].latencies.size();
     result.outcomes[t].p50_ns = Percentile(runners[t].latencies, 50);

@@ -1,5 +1,6 @@
 // Simulator: made-up or recorded loads on one device, with the Scheduler that the server uses deciding, and a
-// clock that jumps. The device runs one piece of work at a time. Pure; any thread.
+// clock that jumps. The device runs one piece of work at a time, or several tenants' side by side. Pure; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +21,23 @@ struct SimulatedTenant {
   bool sliceable = false;        // kernels longer than a grant go in pieces
   int64_t from_ns = 0;           // has work from here ...
   int64_t until_ns = INT64_MAX;  // ... to here
+  double width = 1;              // of the device, as much as its kernels can fill
 };
 
 struct Scenario {
   int64_t length_ns = 10'000'000'000;
+  /// With `together`, several tenants' kernels are on the device at once: those that fill it slow each other
+  /// down evenly, those that fill less of it run beside each other.
   Scheduler::Settings settings;
   std::vector<SimulatedTenant> tenants;
 };
 
-/// The tenants of a CSV text: a line of the columns
+/// The scenario of a CSV text: a line of the columns
 /// `name,guarantee,limit,weight,priority,kernel_us,period_us, sliceable,from_ms,until_ms` (sliceable: yes or
-/// no; until_ms 0: no end), then a line for each tenant. Empty lines and lines that begin with '#' are passed
-/// over. Percents and times are whole numbers. `file` begins error lines.
-Result<std::vector<SimulatedTenant>> ReadScenario(std::string_view text, std::string_view file);
+/// no; until_ms 0: no end), then a line for each tenant. One more column, `width_percent`, makes it one of a
+/// device in mode concurrent. Empty lines and lines that begin with '#' are passed over. Percents and times
+/// are whole numbers. `file` begins error lines.
+Result<Scenario> ReadScenario(std::string_view text, std::string_view file);
 
 struct Simulation {
   struct Span {
@@ -40,14 +45,14 @@ struct Simulation {
     int64_t begin_ns = 0, end_ns = 0;
   };
   struct Outcome {
-    double share = 0;  // of the scenario's length
+    double share = 0;  // of the scenario's length; time with others on the device counts in equal parts
     // In windows of a second, those that begin at whole tenths of one; of shorter scenarios: `share`.
     double least_share = 0, most_share = 0;
     uint64_t kernels = 0;            // ended
     int64_t p50_ns = 0, p99_ns = 0;  // from a kernel's arrival to its end
     bool operator==(const Outcome&) const = default;
   };
-  std::vector<Span> spans;  // in order; neighbours of one tenant are one
+  std::vector<Span> spans;  // in order of their beginnings; neighbours of one tenant are one
   std::vector<Outcome> outcomes;
   double idle = 0;  // share of the time in which the device ran nothing
 };

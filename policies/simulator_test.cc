@@ -17,11 +17,9 @@ std::string ReadAll(const std::string& path) {
 }
 
 Scenario Read(const std::string& name) {
-  auto tenants = ReadScenario(ReadAll("/policies/scenarios/" + name + ".csv"), name);
-  EXPECT_TRUE(tenants.ok()) << tenants.error().sentence;
-  Scenario scenario;
-  if (tenants.ok()) scenario.tenants = *tenants;
-  return scenario;
+  auto scenario = ReadScenario(ReadAll("/policies/scenarios/" + name + ".csv"), name);
+  EXPECT_TRUE(scenario.ok()) << scenario.error().sentence;
+  return scenario.ok() ? *scenario : Scenario{};
 }
 
 struct Expectation {
@@ -54,7 +52,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Expectation{"limit", {0.3}, 0.01, 0.01}, Expectation{"guarantee", {0.3, 0.7}, 0.01, 0.02},
                     Expectation{"guarantee-alone", {1}, 0.02, 0.02},
                     Expectation{"fixed-share", {0.25, 0.5}, 0.01, 0.01},
-                    Expectation{"tiny-and-long", {0.5, 0.5}, 0.01, 0.02}),
+                    Expectation{"tiny-and-long", {0.5, 0.5}, 0.01, 0.02},
+                    Expectation{"concurrent", {0.5, 0.5}, 0.01, 0.01},
+                    Expectation{"concurrent-weights", {0.25, 0.75}, 0.01, 0.01},
+                    Expectation{"concurrent-limit", {0.3, 0.7}, 0.01, 0.01},
+                    // 70%, and a third of what that leaves
+                    Expectation{"concurrent-guarantee", {0.8, 0.1, 0.1}, 0.01, 0.01}),
     [](const auto& row) {
       std::string name = row.param.scenario;
       std::erase(name, '-');
@@ -71,6 +74,25 @@ TEST(Simulator, KernelsOfATwoSecondTenantGoInPieces) {
   const Simulation simulation = Simulate(Read("long-kernel"));
   EXPECT_NEAR(simulation.outcomes[0].share, 0.2, 0.02);
   EXPECT_LE(simulation.outcomes[1].p99_ns, 3 * kMs);
+}
+
+// Kernels that fill half of the device run beside each other at full speed, also those of the one that waits
+// for the other now and then: in turns 10 s would see 20,000 of 500 us in all.
+TEST(Simulator, SideBySideMoreGetsDone) {
+  for (const char* name : {"concurrent", "concurrent-weights", "concurrent-limit"}) {
+    const Simulation simulation = Simulate(Read(name));
+    EXPECT_NEAR(static_cast<double>(simulation.outcomes[1].kernels), 20'000, 200) << name;
+    EXPECT_GT(simulation.outcomes[0].kernels, 9'900u) << name;
+    EXPECT_NEAR(simulation.idle, 0, 0.01) << name;
+  }
+}
+
+// Two that fill the device each go half as fast: what one's request of 1 ms has to wait for the other is
+// that.
+TEST(Simulator, SideBySideAHigherClassIsNotAlone) {
+  const Simulation simulation = Simulate(Read("concurrent-priority"));
+  EXPECT_LE(simulation.outcomes[0].p99_ns, 2 * kMs + kMs / 10);
+  EXPECT_NEAR(simulation.outcomes[1].share, 0.9, 0.01);
 }
 
 TEST(Simulator, TimeIsNobodysOrOnes) {
@@ -110,7 +132,9 @@ TEST_P(Pictures, AreWhatTheSchedulerDoes) {
 
 INSTANTIATE_TEST_SUITE_P(Docs, Pictures,
                          testing::Values("weights", "limit", "guarantee", "priority", "fixed-share",
-                                         "comes-and-goes"),
+                                         "comes-and-goes", "burst-share", "time-slicing", "average",
+                                         "concurrent", "concurrent-weights", "concurrent-limit",
+                                         "concurrent-guarantee", "concurrent-priority"),
                          [](const auto& row) {
                            std::string name = row.param;
                            std::erase(name, '-');

@@ -14,10 +14,11 @@ constexpr uint64_t kLooks = 16;
 }  // namespace
 
 DeviceQueue::DeviceQueue(const Clock& clock, CurrentContext& current, const QueueBounds& bounds)
-    : clock_(clock),
-      current_(current),
-      bounds_(bounds),
-      scheduler_({.slice_ns = static_cast<int64_t>(bounds.slice_ns)}) {}
+    : clock_(clock), current_(current), bounds_(bounds), scheduler_(Rules()) {}
+
+policies::Scheduler::Settings DeviceQueue::Rules() const {
+  return {.slice_ns = static_cast<int64_t>(bounds_.slice_ns), .together = bounds_.concurrent};
+}
 
 DeviceQueue::~DeviceQueue() {
   for (Turn* turn : running_) delete turn;
@@ -57,6 +58,7 @@ void DeviceQueue::Remove(Tenant& tenant) {
   assert(at->second->contexts.empty() && at->second->turns == 0);
   scheduler_.Remove(tenant.id);
   std::erase(advanced_, at->second.get());
+  std::erase(held_, at->second.get());
   runners_.erase(at);
 }
 
@@ -71,7 +73,10 @@ void DeviceQueue::TermsChanged(Tenant& tenant) {
 
 void DeviceQueue::SetBounds(const QueueBounds& bounds) {
   bounds_ = bounds;
-  scheduler_.Set({.slice_ns = static_cast<int64_t>(bounds.slice_ns)});
+  scheduler_.Set(Rules());
+  if (bounds_.concurrent) return;
+  for (Runner* runner : held_) runner->held = false;
+  held_.clear();
 }
 
 void DeviceQueue::Wake(Context& context) {
@@ -101,12 +106,26 @@ uint64_t DeviceQueue::BacklogNs(int64_t now_ns) const {
   return live_foreseen_ns_ - std::min({passed, front, live_foreseen_ns_});
 }
 
+DeviceQueue::Share DeviceQueue::OnDevice(const Runner& runner, int64_t now_ns) const {
+  if (!bounds_.concurrent) return {live_, BacklogNs(now_ns)};
+  Share share;
+  uint64_t front = 0;
+  for (const Turn* turn : running_) {
+    if (turn->overdue || turn->runner != &runner) continue;
+    if (share.turns++ == 0) front = turn->foreseen_ns;
+    share.backlog_ns += turn->foreseen_ns;
+  }
+  const auto passed = static_cast<uint64_t>(std::max<int64_t>(0, now_ns - runner.front_began_ns));
+  share.backlog_ns -= std::min(passed, front);
+  return share;
+}
+
 uint64_t DeviceQueue::Room(const Runner& runner, uint64_t ahead_ns, int64_t now_ns) {
   const bool alone = Alone();
   const uint64_t most = alone ? bounds_.ahead_ns : std::min(bounds_.slice_ns, ahead_ns);
-  if (live_ == 0) return most;
-  if (!runner.open && live_ >= (alone ? bounds_.ahead_turns : bounds_.shared_turns)) return 0;
-  const uint64_t backlog = BacklogNs(now_ns);
+  const auto [turns, backlog] = OnDevice(runner, now_ns);
+  if (turns == 0) return most;
+  if (!runner.open && turns >= (alone ? bounds_.ahead_turns : bounds_.shared_turns)) return 0;
   if (backlog <= most / 2) return most - backlog;
   // Where what runs takes longer than foreseen, looking all the time would not end it sooner.
   const uint64_t after = std::max(backlog - most / 2, most / kLooks);
@@ -114,11 +133,21 @@ uint64_t DeviceQueue::Room(const Runner& runner, uint64_t ahead_ns, int64_t now_
   return 0;
 }
 
+void DeviceQueue::ResumeHeld(int64_t now_ns) {
+  std::erase_if(held_, [&](Runner* runner) {
+    if (!Room(*runner, runner->ahead_ns, now_ns)) return false;
+    runner->held = false;
+    scheduler_.Resume(runner->tenant->id, now_ns);
+    return true;
+  });
+}
+
 bool DeviceQueue::Pump() {
   next_look_ns_ = INT64_MAX;
   if (scheduler_.ready() == 0) return false;
   bool progress = false;
   const int64_t now = clock_.NowNs();
+  ResumeHeld(now);
   // Each tenant that has nothing to give goes idle, and each that has fills the room, so this ends.
   while (auto grant = scheduler_.Next(now)) {
     Runner& runner = *runners_.at(grant->tenant);
@@ -127,7 +156,13 @@ bool DeviceQueue::Pump() {
       for (size_t i = open_.size(); i-- > 0;)
         if (open_[i] != &runner) Close(*open_[i]);
     const uint64_t room = Room(runner, grant->ahead_ns, now);
-    if (!room) return progress;
+    if (!room && !bounds_.concurrent) return progress;
+    if (!room) {
+      scheduler_.Hold(grant->tenant, now);
+      runner.ahead_ns = grant->ahead_ns;
+      if (!std::exchange(runner.held, true)) held_.push_back(&runner);
+      continue;
+    }
     // Alone on the device there is nobody to keep a grant short for, but the tenant's own limit.
     const bool unbound = Alone() && runner.unlimited;
     const Given given = Give(runner, unbound ? room : std::min(room, grant->ns), contended);
@@ -213,6 +248,9 @@ Turn* DeviceQueue::NewTurn(Runner& runner) {
   if (runner.max_kernel_ns)
     next_overrun_ns_ = std::min(next_overrun_ns_, turn->made_ns + static_cast<int64_t>(runner.max_kernel_ns));
   running_.push_back(turn);
+  if (std::none_of(running_.begin(), running_.end() - 1,
+                   [&](const Turn* other) { return other->runner == &runner && !other->overdue; }))
+    runner.front_began_ns = turn->made_ns;
   ++runner.turns;
   if (live_++ == 0) front_began_ns_ = turn->made_ns;
   return turn;
@@ -223,6 +261,9 @@ void DeviceQueue::Leaves(Turn* turn) {
   const auto front =
       std::find_if(running_.begin(), running_.end(), [](const Turn* t) { return !t->overdue; });
   if (*front == turn) front_began_ns_ = clock_.NowNs();
+  const auto own = std::find_if(running_.begin(), running_.end(),
+                                [&](const Turn* t) { return !t->overdue && t->runner == turn->runner; });
+  if (*own == turn) turn->runner->front_began_ns = clock_.NowNs();
   --live_;
   live_foreseen_ns_ -= std::min(live_foreseen_ns_, turn->foreseen_ns);
 }

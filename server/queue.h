@@ -35,6 +35,8 @@ struct QueueBounds {
   /// Of a tenant's contexts one at a time is on the device: each is confined to as many multiprocessors as
   /// the tenant has, and together they would have more.
   bool one_context = false;
+  /// Several tenants' work is on the device at once: slice_ns and shared_turns are each tenant's.
+  bool concurrent = false;
   uint64_t multiprocessors = 1;
   bool block_at_a_time = true;  // each runs one block at a time; else as many as fit
   /// A turn that takes this much longer than foreseen stands in nobody's way any more.
@@ -97,6 +99,9 @@ struct Runner {
   bool unlimited = true;       // its share of the time has no limit
   uint64_t settled_ns = 0;     // settled, and not compared yet with what was charged in advance
   uint64_t advanced_ns = 0;    // charged for measured time that is not settled
+  bool held = false;           // has work, and as much on the device as it may; in the queue's list of those
+  uint64_t ahead_ns = 0;       // what it might have there when it was held
+  int64_t front_began_ns = 0;  // when the oldest of its turns can have begun
   bool advanced = false;       // in the queue's list of those
   bool ready = false;          // has operations that may go, as far as is known
 };
@@ -149,6 +154,15 @@ class DeviceQueue {
  private:
   bool Alone() const { return attached_ == 1; }
   bool Contended(const Runner& runner) const;
+  /// What the tenant has on the device: turns, foreseen time, and that less what has passed of the first.
+  struct Share {
+    int turns = 0;
+    uint64_t backlog_ns = 0;
+  };
+  Share OnDevice(const Runner& runner, int64_t now_ns) const;
+  policies::Scheduler::Settings Rules() const;
+  /// Those that had no room and may have some now can go again.
+  void ResumeHeld(int64_t now_ns);
   /// Foreseen time that may be added to what is on the device; 0: not now.
   uint64_t Room(const Runner& runner, uint64_t ahead_ns, int64_t now_ns);
   struct Given {
@@ -176,6 +190,7 @@ class DeviceQueue {
   size_t attached_ = 0;         // runners with contexts
   std::vector<Context*> busy_;  // contexts with work in the driver
   std::vector<Runner*> open_;   // with an open turn
+  std::vector<Runner*> held_;   // concurrent: with work and without room
   std::vector<Runner*> advanced_;
   std::vector<Turn*> running_;  // turns not over, oldest first
   std::vector<Turn*> spare_;

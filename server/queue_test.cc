@@ -99,6 +99,97 @@ TEST_F(QueueTest, TenantsGetTheSameDeviceTime) {
   test_.Settle();
 }
 
+class ConcurrentQueueTest : public QueueTest {
+ protected:
+  void SetUp() override {
+    QueueTest::SetUp();
+    QueueBounds bounds;
+    bounds.concurrent = true;
+    test_.queue().SetBounds(bounds);
+    test_.driver.kernel_ns = 10'000;
+    for (TestClient* client : {&a_, &b_}) {  // so that their kernels are known
+      for (int i = 0; i < 100; ++i) client->Launch(kKernel, kLegacyStream);
+      EXPECT_EQ(client->Synchronize(), CUDA_SUCCESS);
+    }
+    test_.driver.log.clear();
+  }
+  /// Lets both have work for some rounds, and gives what each was charged in the later ones.
+  std::pair<double, double> Charged() {
+    test_.driver.Hold();
+    std::pair<uint64_t, uint64_t> before;
+    for (int round = 0; round < 1000; ++round) {
+      while (a_.session->queued() < 400) a_.Launch(kKernel, kLegacyStream);
+      while (b_.session->queued() < 400) b_.Launch(kKernel, kLegacyStream);
+      test_.driver.Finish();
+      test_.queue().Poll();
+      test_.queue().Pump();
+      if (round == 100) before = {Of(one_).device_ns.value(), Of(two_).device_ns.value()};
+    }
+    const std::pair charged(static_cast<double>(Of(one_).device_ns.value() - before.first),
+                            static_cast<double>(Of(two_).device_ns.value() - before.second));
+    test_.driver.Release();
+    test_.clock.Advance(1'000'000'000);  // whoever is held by a limit may go
+    test_.Settle();
+    return charged;
+  }
+};
+
+TEST_F(ConcurrentQueueTest, EachHasASliceOnTheDevice) {
+  test_.driver.Hold();
+  for (int i = 0; i < 1000; ++i) a_.Launch(kKernel, kLegacyStream);
+  test_.Settle();
+  const size_t of_one = Launched();
+  EXPECT_GE(of_one, kBounds.slice_ns / 2 / 10'000);
+  EXPECT_LE(of_one, kBounds.slice_ns / 10'000);
+  // The other does not wait for the first one's slice.
+  for (int i = 0; i < 1000; ++i) b_.Launch(kKernel, kLegacyStream);
+  test_.Settle();
+  EXPECT_GE(Launched() - of_one, kBounds.slice_ns / 2 / 10'000);
+  EXPECT_LE(Launched(), 2 * kBounds.slice_ns / 10'000);
+  test_.driver.Release();
+  test_.Settle();
+  EXPECT_EQ(Launched(), 2000u);
+}
+
+TEST_F(ConcurrentQueueTest, EqualWeightsAreEqualTime) {
+  const auto [one, two] = Charged();
+  EXPECT_GT(one, 1e8);
+  EXPECT_NEAR(one / (one + two), 0.5, 0.02);
+}
+
+TEST_F(ConcurrentQueueTest, WeightsHold) {
+  one_.terms.terms.time.weight = 300;
+  test_.queue().TermsChanged(one_);
+  const auto [one, two] = Charged();
+  EXPECT_NEAR(one / (one + two), 0.75, 0.02);
+}
+
+TEST_F(ConcurrentQueueTest, ALimitBinds) {
+  two_.terms.terms.time.limit = 0.2;
+  test_.queue().TermsChanged(two_);
+  const auto [one, two] = Charged();
+  EXPECT_NEAR(two / (one + two), 0.2, 0.02);
+}
+
+TEST_F(ConcurrentQueueTest, TurnsCanComeBack) {
+  test_.driver.Hold();
+  for (int i = 0; i < 1000; ++i) {
+    a_.Launch(kKernel, kLegacyStream);
+    b_.Launch(kKernel, kLegacyStream);
+  }
+  test_.Settle();
+  test_.queue().SetBounds(kBounds);
+  test_.Settle();
+  EXPECT_LE(Launched(), 2 * kBounds.slice_ns / 10'000);
+  test_.driver.Finish();
+  const size_t before = Launched();
+  test_.Settle();
+  EXPECT_LE(Launched() - before, kBounds.slice_ns / 10'000);
+  test_.driver.Release();
+  test_.Settle();
+  EXPECT_EQ(Launched(), 2000u);
+}
+
 TEST_F(QueueTest, ATurnThatDoesNotEndIsChargedAsItGoes) {
   test_.driver.Hold();
   a_.Launch(kKernel, kLegacyStream);

@@ -164,7 +164,10 @@ void Reactor::SetBounds(size_t d) {
       static_cast<uint64_t>(std::max(1, device.Attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)));
   bounds.block_at_a_time = house_.block_at_a_time;
   for (const policies::Device& shared : policy_.devices)
-    if (device.Is(shared.name)) bounds.slice_ns = shared.max_slice_ns;
+    if (device.Is(shared.name)) {
+      bounds.slice_ns = shared.max_slice_ns;
+      bounds.concurrent = shared.mode == policies::DeviceMode::kConcurrent;
+    }
   size_t tenants = 0;
   house_.ledger.ForEach([&](Tenant& tenant) { tenants += tenant.holdings[d] != nullptr; });
   if (tenants <= 1) bounds.alone_slice_ns = UINT64_MAX;  // nobody can come
