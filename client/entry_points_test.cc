@@ -52,10 +52,10 @@ TEST(EntryPointsTest, SaysWhyThereIsNone) {
 
 TEST(EntryPointsTest, WhatIsNotCarriedIsNamedOnce) {
   testing::internal::CaptureStderr();
-  EXPECT_EQ(cuLinkDestroy(nullptr), CUDA_ERROR_NOT_SUPPORTED);
-  EXPECT_EQ(cuLinkDestroy(nullptr), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuTexRefDestroy(nullptr), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuTexRefDestroy(nullptr), CUDA_ERROR_NOT_SUPPORTED);
   const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(said, testing::HasSubstr("cuLinkDestroy"));
+  EXPECT_THAT(said, testing::HasSubstr("cuTexRefDestroy"));
   EXPECT_EQ(std::ranges::count(said, '\n'), 1);
 }
 

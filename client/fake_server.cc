@@ -1,5 +1,6 @@
 #include "client/fake_server.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -233,6 +234,31 @@ Outcome FakeServer::wireModuleLoad(const CallFrame&, const wire::wireModuleLoadA
   if (load_answer) *text = "line 7: a sentence";
   reply->mutate_function_count(2);
   return images.contains(args.hash_low()) ? load_answer : CUDA_ERROR_INVALID_IMAGE;
+}
+
+Outcome FakeServer::wireLink(const CallFrame&, const wire::wireLinkArgs& args, wire::wireLinkReply* reply,
+                             std::string* text) {
+  link_request = images[args.hash_low()];
+  *text = load_answer ? "a.ptx: a sentence" : "all is well";
+  reply->mutate_info_bytes(load_answer ? 0 : static_cast<uint32_t>(text->size()));
+  if (load_answer) return load_answer;
+  links.push_back(args.link());
+  reply->mutate_image_bytes(linked.size());
+  reply->mutate_wall_time(0x40200000);  // 2.5f
+  reply->mutate_threads(96);
+  return CUDA_SUCCESS;
+}
+
+Outcome FakeServer::wireLinkRead(const CallFrame&, const wire::wireLinkReadArgs& args,
+                                 wire::wireLinkReadReply*, std::string* data) {
+  if (!std::ranges::count(links, args.link()) || args.offset() > linked.size())
+    return CUDA_ERROR_INVALID_VALUE;
+  *data = linked.substr(args.offset(), args.data_bytes());
+  return CUDA_SUCCESS;
+}
+
+Outcome FakeServer::wireLinkDestroy(const CallFrame&, const wire::wireLinkDestroyArgs& args) {
+  return std::erase(links, args.link()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 Outcome FakeServer::wireModuleFunction(const CallFrame&, const wire::wireModuleFunctionArgs&,

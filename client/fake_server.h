@@ -81,6 +81,9 @@ class FakeServer final : public UniformCallHandler {
   std::vector<FunctionParameter> parameters;  // of every function it is asked for
   FunctionFacts facts;
   CUresult load_answer = CUDA_SUCCESS;
+  std::string linked;  // what every link gives, and from where it is read
+  std::string link_request;
+  std::vector<uint64_t> links;  // made and not destroyed
   CUresult copy_answer = CUDA_SUCCESS;
   std::function<void()> on_synchronize;  // runs on the server's thread
 
@@ -102,6 +105,9 @@ class FakeServer final : public UniformCallHandler {
   Outcome wireModuleFunction(const CallFrame&, const wire::wireModuleFunctionArgs&, std::span<const std::byte>, wire::wireModuleFunctionReply*, std::string*) override;
   Outcome wireModuleGlobal(const CallFrame&, const wire::wireModuleGlobalArgs&, std::span<const std::byte>, wire::wireModuleGlobalReply*) override;
   Outcome wireModuleFunctionName(const CallFrame&, const wire::wireModuleFunctionNameArgs&, wire::wireModuleFunctionNameReply*, std::string*) override;
+  Outcome wireLink(const CallFrame&, const wire::wireLinkArgs&, wire::wireLinkReply*, std::string*) override;
+  Outcome wireLinkRead(const CallFrame&, const wire::wireLinkReadArgs&, wire::wireLinkReadReply*, std::string*) override;
+  Outcome wireLinkDestroy(const CallFrame&, const wire::wireLinkDestroyArgs&) override;
   Outcome cuFuncSetAttribute(const CallFrame&, const wire::cuFuncSetAttributeArgs&, wire::cuFuncSetAttributeReply*) override;
   Outcome cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(const CallFrame&, const wire::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlagsArgs&, wire::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlagsReply*) override;
   Outcome cuMemAlloc_v2(const CallFrame&, const wire::cuMemAlloc_v2Args&, wire::cuMemAlloc_v2Reply*) override;

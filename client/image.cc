@@ -25,8 +25,12 @@ Result<Image> ImageFrom(std::span<const std::byte> bytes) {
   if (KindOfImage(bytes) == ImageKind::kUnknown)
     return Fail(Blame::kCaller, "{} bytes are no module image: PTX, a fatbin or a cubin was expected.",
                 bytes.size());
+  return ImageOf(bytes);
+}
+
+Image ImageOf(std::span<const std::byte> bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  return Image{bytes, hash.low64, hash.high64};
+  return {bytes, hash.low64, hash.high64};
 }
 
 Result<Image> ImageFrom(const void* address) {

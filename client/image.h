@@ -24,6 +24,9 @@ Result<Image> ImageFrom(const void* address);
 /// The same where the extent is known.
 Result<Image> ImageFrom(std::span<const std::byte> bytes);
 
+/// Any bytes, to travel as an image does.
+Image ImageOf(std::span<const std::byte> bytes);
+
 /// Sees to it that the server holds the image: offers its hash, sends bytes only where they are not known.
 CUresult Upload(Session& session, uint32_t context, const Image& image);
 

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "client/exports.h"
+#include "client/jit_options.h"
 
 namespace cuplex::client {
 namespace {
@@ -19,12 +20,14 @@ std::span<const std::byte> BytesOf(std::string_view s) {
 
 }  // namespace
 
+CUresult ModuleTable::Send(Session& session, uint32_t context, const Image& image) {
+  std::lock_guard lock(upload_);
+  return Upload(session, context, image);
+}
+
 CUresult ModuleTable::Load(Session& session, uint32_t context, const Image& image, std::string* log,
                            Handle* out) {
-  {
-    std::lock_guard lock(upload_);
-    if (CUresult r = Upload(session, context, image)) return r;
-  }
+  if (CUresult r = Send(session, context, image)) return r;
   const Handle h = source_.Take();
   if (!h) return CUDA_ERROR_OUT_OF_MEMORY;
   wire::wireModuleLoadReply reply;
@@ -164,33 +167,6 @@ void ModuleTable::Forget(uint32_t context) {
 
 namespace {
 
-/// Where a program wants the compiler's words, out of the option arrays of cuModuleLoadDataEx.
-struct JitLog {
-  char* buffer = nullptr;
-  size_t bytes = 0;
-  void** written = nullptr;  // in the options: how much was put there
-
-  JitLog(unsigned count, CUjit_option* options, void** values, CUjit_option where, CUjit_option size) {
-    for (unsigned i = 0; i < count; ++i) {
-      if (options[i] == where) buffer = static_cast<char*>(values[i]);
-      if (options[i] == size) {
-        bytes = static_cast<unsigned>(reinterpret_cast<uintptr_t>(values[i]));
-        written = &values[i];
-      }
-    }
-  }
-  void Write(const std::string& text) const {
-    if (!written) return;
-    size_t n = 0;
-    if (buffer && bytes) {
-      n = std::min(text.size(), bytes - 1);
-      std::memcpy(buffer, text.data(), n);
-      buffer[n] = '\0';
-    }
-    *written = reinterpret_cast<void*>(n);
-  }
-};
-
 CUresult LoadModule(CUmodule* module, const Result<Image>& image, unsigned count, CUjit_option* options,
                     void** values) {
   Caller caller;
@@ -199,11 +175,12 @@ CUresult LoadModule(CUmodule* module, const Result<Image>& image, unsigned count
     Log().debug("{}", image.error().sentence);
     return CUDA_ERROR_INVALID_IMAGE;
   }
+  JitOptions wanted;
+  if (CUresult r = wanted.Read(count, options, values)) return r;
   std::string text;
   Handle h;
   const CUresult r = caller.session->modules.Load(*caller.session, caller.number, *image, &text, &h);
-  JitLog(count, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES).Write("");
-  JitLog(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES).Write(text);
+  wanted.WriteLogs({}, text);
   if (r) {
     // Whoever reads this has a program that does not run; its own error seldom says which instruction.
     if (!text.empty()) Log().warn("a module does not load: {}", text);

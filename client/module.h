@@ -19,6 +19,8 @@ class ModuleTable {
  public:
   /// `log` takes the compiler's sentence where loading fails.
   CUresult Load(Session& session, uint32_t context, const Image& image, std::string* log, Handle* out);
+  /// Upload, whole also where two threads send the same.
+  CUresult Send(Session& session, uint32_t context, const Image& image);
   CUresult Unload(Session& session, Handle module);
   /// The same handle for the same name. CUDA_ERROR_NOT_FOUND.
   CUresult GetFunction(Session& session, Handle module, std::string_view name, Handle* out);

@@ -53,7 +53,7 @@ TEST_F(ModuleTest, WhatTheCompilerSaidIsHandedOn) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(cuModuleLoadDataEx(&m, Ptx(1).c_str(), 2, options, values), CUDA_ERROR_INVALID_PTX);
   EXPECT_STREQ(log, "line 7: a");  // cut, and ended
-  EXPECT_EQ(reinterpret_cast<size_t>(values[1]), 9u);
+  EXPECT_EQ(reinterpret_cast<size_t>(values[1]), 10u);
   values[0] = long_log;
   values[1] = reinterpret_cast<void*>(sizeof(long_log));
   EXPECT_EQ(cuModuleLoadDataEx(&m, Ptx(1).c_str(), 2, options, values), CUDA_ERROR_INVALID_PTX);

@@ -23,6 +23,7 @@
 #include "client/graph/shadow.h"
 #include "client/host_function.h"
 #include "client/library.h"
+#include "client/link.h"
 #include "client/memory_pool.h"
 #include "client/module.h"
 #include "client/object_table.h"
@@ -73,6 +74,7 @@ class Session {
   ModuleTable modules;
   FunctionTable functions;
   LibraryTable libraries;
+  LinkTable links;
   AllocationTable allocations;
   ArrayTable arrays;
   TextureTable textures;

@@ -1,5 +1,6 @@
 // Whichever driver call fails, once or from then on: the server goes on, the ledger says what is true, and a
 // client that hangs up leaves nothing but what the driver would not take back.
+#include "protocol/link_request.h"
 #include "server/test_house.h"
 
 namespace cuplex::server {
@@ -30,6 +31,15 @@ void Program(TestHouse& test, TestClient& client) {
       ".version 7.0\n.target sm_70\n.address_size 64\n.global .b8 v[5000];\n"
       ".visible .entry kernel(.param .u64 a, .param .u32 b)\n{\n  ret;\n}\n",
       kModule, kKernel);
+  std::string link;
+  EncodeLinkOptions({}, &link);
+  EncodeLinkInput(CU_JIT_INPUT_PTX, "a", std::as_bytes(std::span("text", 4)), {}, &link);
+  const ImageKey key = HashImage(std::as_bytes(std::span(link)));
+  (void)client.Call(Op::wireImageOffer, wire::wireImageOfferArgs(key.low, key.high, link.size()));
+  client.OneWay(Op::wireImageWrite,
+                wire::wireImageWriteArgs(key.low, key.high, 0, static_cast<uint32_t>(link.size())),
+                std::as_bytes(std::span(link)));
+  (void)client.Call(Op::wireLink, wire::wireLinkArgs(MakeHandle(60, 0), key.low, key.high, 100));
   client.OneWay(Op::wireStreamCreate, wire::wireStreamCreateArgs(kStream, 0, 0));
   client.OneWay(Op::wireEventCreate, wire::wireEventCreateArgs(kEvent, 0));
   client.OneWay(Op::wireCopy, wire::wireCopyArgs(big, 0, 4096, kStream, 1));
@@ -78,6 +88,7 @@ int RunWith(int n, bool stays, CUresult code) {
     EXPECT_TRUE(client.session->Empty());
     EXPECT_EQ(holding.used(), holding.lost) << "what the driver kept is all that is charged";
     EXPECT_EQ(tenant.host_used, 0u);
+    EXPECT_EQ(tenant.link_bytes, 0u);
     fail.armed = false;
   }
   if (!stays) EXPECT_LE(holding.lost, 4 * kMiB) << "one failure loses one piece at most";

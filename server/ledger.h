@@ -67,6 +67,9 @@ class Tenant {
   std::vector<size_t> sees;                        // devices in the order its programs number them
   std::vector<Session*> sessions;
   ImageStore images;
+  /// Bytes of the requests that are being linked for it, and of linked images that its programs have not
+  /// fetched.
+  uint64_t link_bytes = 0;
 
   /// Pinned host memory has a budget of its own, as large as the largest of its memory limits.
   uint64_t host_used = 0;

@@ -188,10 +188,14 @@ CUresult Session::Refuse(metrics::Refusal reason, CUresult code) {
   return code;
 }
 
+CUresult Session::Refuse(metrics::Refusal reason, CUresult code, std::string_view sentence) {
+  Log().debug("A call of process {} ({}) is refused: {}", client_.peer.pid, tenant_.name, sentence);
+  return Refuse(reason, code);
+}
+
 CUresult Session::Refuse(const Error& error) {
-  Log().debug("A call of process {} ({}) is refused: {}", client_.peer.pid, tenant_.name, error.sentence);
   return Refuse(error.blame == Blame::kExhausted ? metrics::Refusal::kLimit : metrics::Refusal::kArgument,
-                CodeOf(error));
+                CodeOf(error), error.sentence);
 }
 
 bool Session::TooManyQueued() { return queued() >= kMostQueued; }
@@ -236,7 +240,7 @@ uint64_t Session::memory_used() const {
 bool Session::Empty() const {
   return contexts_.empty() && memory_.size() == 0 && chunks_.empty() && streams_.size() == 0 &&
          events_.size() == 0 && modules_.size() == 0 && functions_.size() == 0 && arrays_.size() == 0 &&
-         graphs_.size() == 0 && textures_.empty() && jobs_ == 0 && frees_ == 0;
+         links_.size() == 0 && graphs_.size() == 0 && textures_.empty() && jobs_ == 0 && frees_ == 0;
 }
 
 // ------------------------------------------------------------------------------------------- jobs and ends
@@ -263,6 +267,7 @@ void Session::End() {
   // What still waits for frees waits in vain: nobody is there to be answered.
   after_frees_.clear();
   house_.budget_waits.Forget(this);
+  DropLinks();
   std::vector<uint32_t> numbers;
   for (auto& [number, own] : contexts_)
     if (own.context && !own.ending) numbers.push_back(number);

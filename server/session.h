@@ -18,6 +18,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -33,6 +34,7 @@
 #include "server/context.h"
 #include "server/graph.h"
 #include "server/house.h"
+#include "server/link.h"
 #include "server/memory.h"
 
 namespace cuplex::server {
@@ -43,6 +45,7 @@ inline constexpr size_t kMostStreams = 4096;
 inline constexpr size_t kMostEvents = 65536;
 inline constexpr size_t kMostModules = 4096;
 inline constexpr size_t kMostFunctions = 65536;
+inline constexpr size_t kMostLinks = 64;  // images that were linked and not fetched, and links at work
 inline constexpr size_t kMostAllocations = 1 << 20;
 inline constexpr size_t kMostArrays = 65536;
 inline constexpr size_t kMostTextures = 32768;
@@ -125,6 +128,9 @@ class Session final : public CallHandler, public ContextOwner {
   Outcome wireModuleGlobal(const CallFrame& frame, const wire::wireModuleGlobalArgs& args,
                            std::span<const std::byte> name, wire::wireModuleGlobalReply* reply) override;
   REPLYING(wireModuleFunctionName, std::string* name);
+  REPLYING(wireLink, std::string* text);
+  REPLYING(wireLinkRead, std::string* data);
+  CALL(wireLinkDestroy);
   REPLYING(cuFuncSetAttribute);
   REPLYING(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
   REPLYING(cuMemAlloc_v2);
@@ -226,6 +232,7 @@ class Session final : public CallHandler, public ContextOwner {
   Context* Live(uint32_t number, CUresult* why);
   VirtualStream* FindStream(const CallFrame& frame, uint64_t handle, CUresult* why);
   CUresult Refuse(metrics::Refusal reason, CUresult code);
+  CUresult Refuse(metrics::Refusal reason, CUresult code, std::string_view sentence);
   CUresult Refuse(const Error& error);
   bool TooManyQueued();
   /// Brings the segment's sticky error up to date: a process whose contexts have all failed need not ask.
@@ -301,6 +308,8 @@ class Session final : public CallHandler, public ContextOwner {
                   ImageStore::Image image, std::optional<uint64_t> known);
   void AnswerModule(uint32_t slot, CUresult code, uint32_t functions, std::string text, uint32_t text_bytes);
   void UnloadJob(uint32_t number, CUmodule handle, uint64_t charged, Holding& holding);
+  void AnswerLink(uint32_t slot, const Linked& linked, uint64_t image_bytes, uint32_t text_bytes);
+  void DropLinks();
 
   // ------------------------------------------------------------------------- arrays, textures, surfaces
   void MakeArray(uint32_t slot, uint64_t handle, const CUDA_ARRAY3D_DESCRIPTOR& wanted, OwnArray array);
@@ -338,6 +347,7 @@ class Session final : public CallHandler, public ContextOwner {
   HandleTable<OwnEvent> events_;
   HandleTable<std::unique_ptr<OwnModule>> modules_;
   HandleTable<OwnFunction> functions_;
+  HandleTable<std::string> links_;  // images, counted in the tenant's link_bytes
   HandleTable<std::unique_ptr<OwnArray>> arrays_;
   std::set<std::tuple<uint32_t, bool, uint64_t>> textures_;  // context, surface, the driver's handle
   HandleTable<std::unique_ptr<OwnGraph>> graphs_;
@@ -351,6 +361,7 @@ class Session final : public CallHandler, public ContextOwner {
   int context_jobs_ = 0;  // of these, those that use one of the session's contexts
   int frees_ = 0;         // frees whose memory is not back in the budget
   size_t modules_loading_ = 0;
+  size_t links_at_work_ = 0;
   std::vector<std::function<void()>> after_frees_;        // wait for frees_ == 0
   std::deque<std::function<void()>> after_context_jobs_;  // wait for context_jobs_ == 0
   std::deque<uint64_t> inbox_backlog_;

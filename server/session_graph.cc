@@ -9,6 +9,11 @@
 #include "server/session.h"
 
 namespace cuplex::server {
+namespace {
+
+constexpr char kNoGraph[] = "the graph is none of this process, or has gone.";
+
+}  // namespace
 
 /// Takes the frames of a graph's nodes, and makes operations of them by the same checks as those of a stream.
 class Session::GraphBuilder final : public UniformCallHandler {
@@ -18,7 +23,8 @@ class Session::GraphBuilder final : public UniformCallHandler {
 
   Outcome Any(const CallFrame&, std::span<const std::byte>, std::span<const std::byte>,
               std::string*) override {
-    return session_.Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+    return session_.Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE,
+                           "a node of a graph is a call that gives a stream no work.");
   }
 
   Outcome wireLaunch(const CallFrame&, const wire::wireLaunchArgs& args,
@@ -54,12 +60,14 @@ class Session::GraphBuilder final : public UniformCallHandler {
   Outcome cuEventRecord(const CallFrame&, const wire::cuEventRecordArgs& args) override {
     OwnEvent* event = session_.events_.Find(args.h_event());
     if (!event || session_.contexts_.at(event->context).context.get() != &context_)
-      return session_.Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE);
+      return session_.Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE,
+                             "a node of a graph records an event that is none of its context.");
     return Use(OperationKind::kRecord, args.h_event());
   }
   Outcome cuStreamWaitEvent(const CallFrame&, const wire::cuStreamWaitEventArgs& args) override {
     if (!session_.events_.Find(args.h_event()))
-      return session_.Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE);
+      return session_.Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE,
+                             "a node of a graph waits for an event that is none.");
     return Use(OperationKind::kWait, args.h_event());
   }
 
@@ -79,7 +87,9 @@ class Session::GraphBuilder final : public UniformCallHandler {
   // The staging area belongs to calls that are on their way: a graph's copies are between memories that stay.
   Outcome Copy(OperationKind kind, const Operation::Copy& copy, uint32_t staged, bool good) {
     if (!staged && (copy.bytes == 0 || copy.height == 0 || copy.depth == 0)) return CUDA_SUCCESS;
-    if (!good || staged) return session_.Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+    if (!good || staged)
+      return session_.Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE,
+                             "a node of a graph copies what its client does not own, or the staging area.");
     Add(kind).copy = copy;
     return CUDA_SUCCESS;
   }
@@ -95,7 +105,8 @@ CUresult Session::BuildGraph(OwnGraph& own, uint32_t* node) {
   Context* context = Live(own.context, &why);
   if (!context) return why;
   if (*graph_operations_ + own.nodes.size() > kMostGraphNodes)
-    return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
+    return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY,
+                  "a process's graphs, with those that only launches keep, have too many nodes.");
   auto graph = std::make_shared<Graph>(graph_operations_);
   graph->operations.reserve(own.nodes.size());
   GraphBuilder builder(*this, *context, *graph);
@@ -122,27 +133,39 @@ Outcome Session::wireGraphNodes(const CallFrame& frame, const wire::wireGraphNod
   if (!found) {
     CUresult why;
     if (!Live(frame.context, &why)) return why;
-    if (graphs_.size() >= kMostGraphs) return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
+    if (graphs_.size() >= kMostGraphs)
+      return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY, "a process has too many graphs.");
     auto made = std::make_unique<OwnGraph>();
     made->context = frame.context;
     if (!graphs_.Insert(args.graph(), std::move(made)))
-      return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE);
+      return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE,
+                    "the number of a graph is no handle, or that of one that has gone.");
     found = graphs_.Find(args.graph());
   }
   OwnGraph& own = **found;
   own.graph.reset();
   size_t index = args.first();
-  if (index > own.nodes.size()) return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+  if (index > own.nodes.size())
+    return Refuse(
+        metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE,
+        fmt::format("nodes from number {} on came for a graph that has {}.", index, own.nodes.size()));
   while (!nodes.empty()) {
     FrameHeader header;
-    if (nodes.size() < sizeof(header)) return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+    if (nodes.size() < sizeof(header))
+      return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE,
+                    fmt::format("the last {} bytes of a graph's nodes are no frame.", nodes.size()));
     std::memcpy(&header, nodes.data(), sizeof(header));
     if (header.bytes < sizeof(header) || header.bytes > nodes.size())
-      return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+      return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE,
+                    fmt::format("the frame of a graph's node has {} bytes, {} to {} were expected.",
+                                header.bytes, sizeof(header), nodes.size()));
     const bool more = index == own.nodes.size();
     const size_t before = more ? 0 : own.nodes[index].size();
     if (graph_nodes_ + more > kMostGraphNodes || graph_bytes_ - before + header.bytes > kMostGraphBytes)
-      return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY);
+      return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_OUT_OF_MEMORY,
+                    fmt::format("a process describes {} nodes of {} bytes, at most {} of {} were expected.",
+                                graph_nodes_ + more, graph_bytes_ - before + header.bytes, kMostGraphNodes,
+                                kMostGraphBytes));
     if (more) own.nodes.emplace_back();
     own.nodes[index++].assign(reinterpret_cast<const char*>(nodes.data()), header.bytes);
     graph_nodes_ += more;
@@ -155,9 +178,11 @@ Outcome Session::wireGraphNodes(const CallFrame& frame, const wire::wireGraphNod
 Outcome Session::wireGraphReady(const CallFrame& frame, const wire::wireGraphReadyArgs& args,
                                 wire::wireGraphReadyReply* reply) {
   std::unique_ptr<OwnGraph>* found = graphs_.Find(args.graph());
-  if (!found) return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE);
+  if (!found) return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE, kNoGraph);
   OwnGraph& own = **found;
-  if (own.nodes.size() != args.count()) return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE);
+  if (own.nodes.size() != args.count())
+    return Refuse(metrics::Refusal::kArgument, CUDA_ERROR_INVALID_VALUE,
+                  fmt::format("a graph of {} nodes was said to have {}.", own.nodes.size(), args.count()));
   uint32_t node = 0;
   const CUresult code = BuildGraph(own, &node);
   reply->mutate_node(node);
@@ -176,14 +201,17 @@ Outcome Session::wireGraphLaunch(const CallFrame& frame, const wire::wireGraphLa
   if (!stream) return why;
   std::unique_ptr<OwnGraph>* found = graphs_.Find(args.graph());
   if (!found || !(*found)->ready || contexts_.at((*found)->context).context.get() != stream->context)
-    return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE);
+    return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE,
+                  "the graph to launch is none of the stream's context, or not ready.");
   OwnGraph& own = **found;
   uint32_t node;
   if (!own.graph || own.checked != Gone())
     if (CUresult code = BuildGraph(own, &node)) return code;
   if (own.graph->operations.empty()) return CUDA_SUCCESS;
   for (const Graph::EventUse& use : own.graph->events)
-    if (!events_.Find(use.event)) return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE);
+    if (!events_.Find(use.event))
+      return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE,
+                    "an event that the graph uses has gone.");
   if (TooManyQueued()) return Refuse(metrics::Refusal::kLimit, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   Context& context = *stream->context;
   if (own.stream && own.stream != args.stream()) {
@@ -239,7 +267,8 @@ void Session::EraseGraph(uint64_t handle) {
 }
 
 Outcome Session::wireGraphDestroy(const CallFrame&, const wire::wireGraphDestroyArgs& args) {
-  if (!graphs_.Find(args.graph())) return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE);
+  if (!graphs_.Find(args.graph()))
+    return Refuse(metrics::Refusal::kHandle, CUDA_ERROR_INVALID_HANDLE, kNoGraph);
   EraseGraph(args.graph());
   return CUDA_SUCCESS;
 }

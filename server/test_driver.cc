@@ -233,6 +233,57 @@ struct TestCalls {
     return CUDA_SUCCESS;
   }
 
+  // A link's image is what its inputs are, in a row, each behind its name.
+  static CUresult LinkCreate(unsigned count, CUjit_option* names, void** values, CUlinkState* state) {
+    LOCK;
+    if (!D.contexts.contains(t_current)) return CUDA_ERROR_INVALID_CONTEXT;
+    TestDriver::Link link;
+    for (unsigned i = 0; i < count; ++i) {
+      link.options.emplace_back(names[i], Id(values[i]));
+      if (names[i] == CU_JIT_INFO_LOG_BUFFER) link.info = static_cast<char*>(values[i]);
+      if (names[i] == CU_JIT_ERROR_LOG_BUFFER) link.errors = static_cast<char*>(values[i]);
+      if (names[i] == CU_JIT_WALL_TIME) link.wall_time = values + i;
+      if (names[i] == CU_JIT_THREADS_PER_BLOCK) link.threads = values + i;
+    }
+    const uint64_t id = D.next_ += 16;
+    D.links[id] = std::move(link);
+    *state = As<CUlinkState>(id);
+    return CUDA_SUCCESS;
+  }
+  static CUresult LinkAdd(CUlinkState state, CUjitInputType type, void* data, size_t size, const char* name,
+                          unsigned count, CUjit_option* names, void** values) {
+    LOCK;
+    auto at = D.links.find(Id(state));
+    if (at == D.links.end()) return kBadHandle;
+    const std::string_view text(static_cast<const char*>(data), size);
+    if (text.find("nonsense") != std::string_view::npos) {
+      std::strcpy(at->second.errors, "nonsense is no instruction");
+      return CUDA_ERROR_INVALID_PTX;
+    }
+    at->second.image += fmt::format("{} {}:", static_cast<int>(type), name ? name : "-");
+    for (unsigned i = 0; i < count; ++i)
+      at->second.image += fmt::format("{}={} ", static_cast<int>(names[i]), Id(values[i]));
+    at->second.image += text;
+    return CUDA_SUCCESS;
+  }
+  static CUresult LinkComplete(CUlinkState state, void** image, size_t* bytes) {
+    LOCK;
+    auto at = D.links.find(Id(state));
+    if (at == D.links.end()) return kBadHandle;
+    TestDriver::Link& link = at->second;
+    std::strcpy(link.info, "linked");
+    if (link.wall_time) *link.wall_time = As<void*>(0x40200000);  // 2.5f
+    if (link.threads) *link.threads = As<void*>(96);
+    D.linked_with = link.options;
+    *image = link.image.data();
+    *bytes = link.image.size();
+    return CUDA_SUCCESS;
+  }
+  static CUresult LinkDestroy(CUlinkState state) {
+    LOCK;
+    return D.links.erase(Id(state)) ? CUDA_SUCCESS : kBadHandle;
+  }
+
   // ------------------------------------------------------------------------------------------- streams
   static CUresult StreamCreate(CUstream* stream, unsigned) {
     LOCK;
@@ -356,6 +407,10 @@ TestDriver::TestDriver(bool confines) : confines_(confines) {
   table_.cuModuleGetGlobal_v2 = C::Global;
   table_.cuFuncGetAttribute = C::FunctionAttribute;
   table_.cuFuncGetParamInfo = C::ParamInfo;
+  table_.cuLinkCreate_v2 = C::LinkCreate;
+  table_.cuLinkAddData_v2 = C::LinkAdd;
+  table_.cuLinkComplete = C::LinkComplete;
+  table_.cuLinkDestroy = C::LinkDestroy;
   table_.cuStreamCreate = C::StreamCreate;
   table_.cuStreamDestroy_v2 = C::StreamDestroy;
   table_.cuStreamSynchronize = C::StreamSync;

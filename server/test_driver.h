@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -38,7 +39,15 @@ class TestDriver {
   std::set<uint64_t> contexts, modules;
   std::map<uint64_t, unsigned> confined;  // context -> multiprocessors
   std::set<uint64_t> streams, events;     // of living contexts
-  std::vector<std::string> log;           // "launch F on S", "copy N", ..., in the order they came
+  struct Link {
+    std::vector<std::pair<int, uint64_t>> options;
+    char *info = nullptr, *errors = nullptr;
+    void **wall_time = nullptr, **threads = nullptr;
+    std::string image;
+  };
+  std::map<uint64_t, Link> links;                     // not destroyed
+  std::vector<std::pair<int, uint64_t>> linked_with;  // options of the last link that was complete
+  std::vector<std::string> log;  // "launch F on S", "copy N", ..., in the order they came
 
   std::vector<uint64_t> grids;  // blocks along x of each launch
 

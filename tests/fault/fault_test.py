@@ -264,6 +264,67 @@ class Deaths(Case):
         again = self.worker("a")
         self.assertEqual(again.numbers("alloc", 1024 * MIB)[0], 0)
 
+    def kill(self, victim):
+        victim.process.kill()
+        victim.process.wait()
+
+    def await_gone(self, tenant, seconds):
+        """Waits until the tenant has neither a session, which a job still running would keep, nor memory."""
+        deadline = time.monotonic() + seconds
+        while self.sessions(tenant) or self.used(tenant):
+            if time.monotonic() > deadline:
+                self.fail(f"{tenant} has {self.sessions(tenant)} sessions and {self.used(tenant)} bytes {seconds} s later")
+            time.sleep(0.01)
+
+    def test_a_client_dies_in_the_middle_of_its_graph(self):
+        other, victim = self.worker("b"), self.worker("a")
+        self.assertEqual(victim.numbers("alloc", 512 * MIB)[0], 0)
+        # Seconds of work in 3000 nodes, of which some are with the driver and most are not.
+        self.assertEqual(victim.ask("graph", 1000, 1_000_000), "0")
+        self.kill(victim)
+        self.await_gone("a", 10)
+        self.assertRegex(other.ask("verify", 0.3), r"ok [1-9]\d*")
+        # In the middle of a node that would go on for minutes.
+        victim = self.worker("a")
+        self.assertEqual(victim.numbers("alloc", 512 * MIB)[0], 0)
+        self.assertEqual(victim.ask("graph", 3, LONG), "0")
+        self.kill(victim)
+        self.await_gone("a", 10)
+        self.assertRegex(other.ask("verify", 0.3), r"ok [1-9]\d*")
+        self.assertEqual(self.worker("a").numbers("alloc", 1000 * MIB)[0], 0)
+
+    def test_a_client_dies_while_it_captures(self):
+        other, victim = self.worker("b"), self.worker("a")
+        self.assertEqual(victim.numbers("alloc", 512 * MIB)[0], 0)
+        self.assertEqual(victim.ask("capture", 5000), "0")
+        self.kill(victim)
+        self.await_gone("a", 10)
+        # Or while it describes what it has captured.
+        chance = random.Random(1)
+        for _ in range(4):
+            victim = self.worker("a")
+            victim.say("graph", 20_000, 1)
+            time.sleep(chance.random() * 0.4)  # whatever it is at
+            self.kill(victim)
+            self.await_gone("a", 10)
+        self.assertRegex(other.ask("verify", 0.2), r"ok [1-9]\d*")
+
+    def test_a_client_dies_while_the_server_links_for_it(self):
+        other, beside = self.worker("b"), self.worker("small")
+        seed = random.SystemRandom().randrange(1 << 30)
+        chance = random.Random(seed)
+        for _ in range(6):
+            victim = self.worker("a")
+            self.assertEqual(victim.numbers("alloc", 512 * MIB)[0], 0)
+            self.assertEqual(victim.ask("link", 10_000), "ready")
+            time.sleep(chance.random() * 0.5)  # whatever it is at: sending, linking, fetching
+            self.kill(victim)
+            # A link that has begun is not broken off.
+            self.await_gone("a", 10)
+        self.assertRegex(other.ask("verify", 0.2), r"ok [1-9]\d*", f"seed {seed}")
+        self.assertRegex(beside.ask("verify", 0.2), r"ok [1-9]\d*", f"seed {seed}")
+        self.assertEqual(self.worker("a").numbers("alloc", 1000 * MIB)[0], 0)
+
     def test_a_long_kernel_holds_up_nobody_else(self):
         a, b = self.worker("a"), self.worker("b")
         self.assertEqual(a.ask("spin", LONG), "0")

@@ -8,6 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "protocol/frame.h"
 #include "protocol/session_generated.h"
 #include "protocol/session_socket.h"
@@ -146,6 +149,31 @@ CUresult RawSession::Read(uint32_t context, uint64_t from, std::span<std::byte> 
   const auto code = static_cast<CUresult>(block->result);
   block->state.store(StagingBlock::kFree);
   return code;
+}
+
+std::pair<uint64_t, uint64_t> RawSession::Send(uint32_t context, std::string_view bytes) {
+  constexpr size_t kPieceBytes = 32 << 10;
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  wire::wireImageOfferReply reply{};
+  const wire::wireImageOfferArgs offer(hash.low64, hash.high64, bytes.size());
+  if (Call(Op::wireImageOffer, context, offer, &reply) || reply.known()) return {hash.low64, hash.high64};
+  for (size_t at = 0; at < bytes.size(); at += kPieceBytes) {
+    const auto piece = std::as_bytes(std::span(bytes)).subspan(at, std::min(kPieceBytes, bytes.size() - at));
+    OneWay(Op::wireImageWrite, context,
+           wire::wireImageWriteArgs(hash.low64, hash.high64, at, static_cast<uint32_t>(piece.size())), piece);
+  }
+  return {hash.low64, hash.high64};
+}
+
+CUresult RawSession::Load(uint32_t context, std::string_view ptx, Handle module, std::string_view name,
+                          Handle function) {
+  const auto [low, high] = Send(context, ptx);
+  if (CUresult code = Call(Op::wireModuleLoad, context, wire::wireModuleLoadArgs(module, low, high, 1000)))
+    return code;
+  wire::wireModuleFunctionReply reply;
+  return Call(Op::wireModuleFunction, context,
+              wire::wireModuleFunctionArgs(module, function, static_cast<uint32_t>(name.size()), 4000),
+              &reply, std::as_bytes(std::span(name)));
 }
 
 void RawSession::Fill(uint32_t context, uint64_t at, uint64_t bytes, uint8_t value) {

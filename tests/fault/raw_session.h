@@ -8,6 +8,8 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -76,6 +78,11 @@ class RawSession {
   CUresult Synchronize(uint32_t context);
   /// Bytes of the device by way of the first staging block.
   CUresult Read(uint32_t context, uint64_t from, std::span<std::byte> to);
+  /// Sends bytes as an image; the halves of their hash.
+  std::pair<uint64_t, uint64_t> Send(uint32_t context, std::string_view bytes);
+  /// Loads PTX as `module` and finds its kernel `name` as `function`.
+  CUresult Load(uint32_t context, std::string_view ptx, Handle module, std::string_view name,
+                Handle function);
   void Fill(uint32_t context, uint64_t at, uint64_t bytes, uint8_t value);
 
  private:

@@ -20,6 +20,9 @@ Loads libcuda.so.1 by ctypes, as a Python program would; knows nothing of the se
     race FILE ME OTHERS ROUNDS BYTES -> CODES...          allocates with others at a barrier, again and again
     verify SECONDS                -> ok ROUNDS | CODE | wrong     computes and checks
     busy                          -> ready                and then works until it is killed
+    graph NODES TURNS             -> CODE                 launches a graph of such kernels three times, and does not wait
+    capture LAUNCHES              -> CODE                 captures so many, and does not end it
+    link KERNELS                  -> ready                and then links so many again and again until it is killed
     fork                          -> CODE STATUS CODE     of a call in the child, how that ended, a call in the parent
 """
 import ctypes
@@ -151,6 +154,42 @@ def busy(cuda):
         cuda.free(more)
 
 
+def captured(cuda, launches, turns):
+    """(code, stream): a stream that captures, with so many kernels."""
+    stream = ctypes.c_void_p()
+    code, address = cuda.alloc(64)
+    code, slow = (code, None) if code else cuda.function("slow_write")
+    code = code or cuda("cuStreamCreate", ctypes.byref(stream), 1) or cuda("cuStreamBeginCapture_v2", stream, 2)
+    arguments = [address, ctypes.c_uint32(1), ctypes.c_uint32(turns)]
+    pointers = (ctypes.c_void_p * 3)(*(ctypes.cast(ctypes.byref(a), ctypes.c_void_p) for a in arguments))
+    for _ in range(launches):
+        code = code or cuda("cuLaunchKernel", slow, 1, 1, 1, 1, 1, 1, 0, stream, pointers, None)
+    return code, stream
+
+
+def graph(cuda, nodes, turns):
+    code, stream = captured(cuda, nodes, turns)
+    graph, ready = ctypes.c_void_p(), ctypes.c_void_p()
+    code = code or cuda("cuStreamEndCapture", stream, ctypes.byref(graph))
+    code = code or cuda("cuGraphInstantiateWithFlags", ctypes.byref(ready), graph, ctypes.c_uint64(0))
+    for _ in range(3):
+        code = code or cuda("cuGraphLaunch", ready, stream)
+    return code
+
+
+def link(cuda, kernels):
+    text = b".version 7.0\n.target sm_50\n.address_size 64\n" + b"".join(
+        b".visible .entry k%d()\n{\n  .reg .b32 %%r<9>;\n  mov.u32 %%r0, %d;\n  ret;\n}\n" % (i, i) for i in range(kernels))
+    print("ready", flush=True)
+    while True:
+        state, image, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
+        code = (cuda("cuLinkCreate_v2", 0, None, None, ctypes.byref(state)) or
+                cuda("cuLinkAddData_v2", state, 1, text, ctypes.c_size_t(len(text) + 1), b"text", 0, None, None) or
+                cuda("cuLinkComplete", state, ctypes.byref(image), ctypes.byref(size)) or cuda("cuLinkDestroy", state))
+        if code:
+            return code
+
+
 def fork(cuda):
     reading, writing = os.pipe()
     child = os.fork()
@@ -204,6 +243,12 @@ def answer(cuda, verb, words):
         return verify(cuda, float(words[0]))
     if verb == "busy":
         return busy(cuda)
+    if verb == "graph":
+        return graph(cuda, int(words[0]), int(words[1]))
+    if verb == "capture":
+        return captured(cuda, int(words[0]), 1)[0]
+    if verb == "link":
+        return link(cuda, int(words[0]))
     if verb == "fork":
         return fork(cuda)
     sys.exit(f"worker: \"{verb}\" is nothing it does")
