@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Runs a benchmark and reports: a table on standard output, the same as JSON in BUILD/bench/NAME.json.
 
-    run.py --build FOLDER [NAME]      without NAME lists the benchmarks
+    run.py --build FOLDER [--repeat N] [NAME]      without NAME lists the benchmarks
 
 A row is a metric, its value and unit, and, where we set ourselves one, the target and whether it holds. A benchmark
 measures and reports; it does not fail for being slow. Exit status 1 where something could not be measured.
+
+With --repeat all of it is measured N times, and a row is the median of its N values; JSON has them all, as "runs".
 """
 import argparse
 import json
 import pathlib
+import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
@@ -27,6 +30,20 @@ def holds(row):
     return {"<": row["value"] < float(bound), "<=": row["value"] <= float(bound), ">=": row["value"] >= float(bound)}[relation]
 
 
+def medians(runs):
+    """One list of rows of several: each row's median, and that of its bound, where that depends on what was measured."""
+    rows = []
+    for same in zip(*runs, strict=True):
+        row = {**same[0], "value": statistics.median(each["value"] for each in same)}
+        if len(runs) > 1:
+            row["runs"] = [each["value"] for each in same]
+            if row.get("target"):
+                bounds = [float(each["target"].split()[1]) for each in same]
+                row["target"] = f"{row['target'].split()[0]} {statistics.median(bounds):g}"
+        rows.append(row)
+    return rows
+
+
 def table(rows):
     width = max(len(row["metric"]) for row in rows)
     lines = [f"{'metric':<{width}}  {'value':>12}  {'unit':<12} {'target':<10} holds"]
@@ -39,6 +56,7 @@ def table(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N")
     parser.add_argument("name", nargs="?")
     options = parser.parse_args()
     if not options.name:
@@ -48,9 +66,12 @@ def main():
     if options.name not in BENCHMARKS:
         print(f'bench: "{options.name}" is no benchmark; one of {", ".join(BENCHMARKS)} was expected.', file=sys.stderr)
         return 2
+    if options.repeat < 1:
+        print(f"bench: --repeat {options.repeat} was given, at least 1 was expected.", file=sys.stderr)
+        return 2
     build = pathlib.Path(options.build).resolve()
     try:
-        rows = BENCHMARKS[options.name].measure(build)
+        rows = medians([BENCHMARKS[options.name].measure(build) for _ in range(options.repeat)])
     except Failure as failure:
         print(f"bench: {failure}", file=sys.stderr)
         return 1

@@ -31,7 +31,9 @@ Result<std::string> PtxOf(const void* image, unsigned arch) {
     }
     case ImageKind::kCubin:
       return With(
-          Fail(Blame::kUnsupported, "the image is machine code; softcuda runs PTX, and there is none in it"),
+          Fail(Blame::kUnsupported,
+               "the image is machine code, and softcuda runs PTX alone: build with `-gencode "
+               "arch=compute_75,code=compute_75`, or have nvrtc make PTX (`-arch=compute_75`, nvrtcGetPTX)"),
           CUDA_ERROR_NO_BINARY_FOR_GPU);
     default:
       return With(Fail(Blame::kCaller, "the image begins like neither PTX nor a fatbin nor a cubin"),
@@ -93,6 +95,9 @@ CUresult JitOptions::Read(unsigned count, const CUjit_option* options, void** va
         info_.size = static_cast<unsigned>(number);
         info_.size_value = values + i;
         break;
+      case CU_JIT_WALL_TIME:
+        wall_time_ = values + i;
+        break;
       case CU_JIT_OPTIMIZATION_LEVEL:
         if (number > 4) return CUDA_ERROR_INVALID_VALUE;
         compile.level = static_cast<int>(std::min<uintptr_t>(number, 3));
@@ -113,6 +118,11 @@ void JitOptions::Log::Write(std::string_view text) {
     written = text.empty() ? 0 : n + 1;
   }
   if (size_value) *size_value = reinterpret_cast<void*>(written);
+}
+
+void JitOptions::AddTime(std::chrono::duration<float, std::milli> time) {
+  milliseconds_ += time.count();
+  if (wall_time_) std::memcpy(wall_time_, &milliseconds_, sizeof(milliseconds_));
 }
 
 void JitOptions::WriteError(std::string_view sentence) {

@@ -2,6 +2,7 @@
 // Any thread.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,6 +37,19 @@ class JitOptions {
   /// other.
   void WriteInfo(std::string_view text);
 
+  /// Adds a scope's time to what CU_JIT_WALL_TIME says: a float, in milliseconds.
+  class Timed {
+   public:
+    explicit Timed(JitOptions& options) : options_(options), begin_(std::chrono::steady_clock::now()) {}
+    ~Timed() { options_.AddTime(std::chrono::steady_clock::now() - begin_); }
+    Timed(const Timed&) = delete;
+    Timed& operator=(const Timed&) = delete;
+
+   private:
+    JitOptions& options_;
+    std::chrono::steady_clock::time_point begin_;
+  };
+
   CompileOptions compile;
 
  private:
@@ -46,7 +60,11 @@ class JitOptions {
 
     void Write(std::string_view text);
   };
+  void AddTime(std::chrono::duration<float, std::milli> time);
+
   Log error_, info_;
+  float milliseconds_ = 0;
+  void** wall_time_ = nullptr;
 };
 
 /// Logs what failed, and gives the code to answer with.

@@ -16,6 +16,7 @@ CUresult Load(CUlibrary* out, const void* code, unsigned count, const CUjit_opti
     JitOptions options;
     options.compile.cache = driver.cache.get();
     if (CUresult wrong = options.Read(count, names, values)) return wrong;
+    JitOptions::Timed timed(options);
     const Settings& settings = driver.settings;
     auto tree = ReadImage(code, settings.capability_major * 10 + settings.capability_minor);
     if (!tree.ok()) return RefuseImage(tree.error(), options);

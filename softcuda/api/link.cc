@@ -30,6 +30,7 @@ CUresult WithLink(CUlinkState state, F&& f) {
     Ref<PendingLink> link = context.driver.links.Find(state);
     if (!link) return CUDA_ERROR_INVALID_HANDLE;
     std::lock_guard guard(link->lock);
+    JitOptions::Timed timed(link->options);
     return f(context, *link);
   });
 }

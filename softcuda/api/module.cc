@@ -12,6 +12,7 @@ CUresult Load(CUmodule* out, const void* image, unsigned count, const CUjit_opti
     JitOptions options;
     options.compile.cache = context.driver.cache.get();
     if (CUresult wrong = options.Read(count, names, values)) return wrong;
+    JitOptions::Timed timed(options);
     const Device& device = context.device;
     auto tree = ReadImage(image, device.capability_major * 10 + device.capability_minor);
     if (!tree.ok()) return RefuseImage(tree.error(), options);
