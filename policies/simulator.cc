@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <queue>
+#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
@@ -34,9 +35,20 @@ std::vector<std::string_view> Split(std::string_view line) {
 struct Kernel {
   int64_t arrived_ns = 0;
   int64_t left_ns = 0;
+  bool sliceable = false;
 };
 
+/// When a tenant asks for the next kernel; INT64_MAX: never again.
+int64_t NextArrival(const SimulatedTenant& tenant, size_t taken) {
+  return taken < tenant.recorded.size() ? tenant.recorded[taken].at_ns : INT64_MAX;
+}
+
+Kernel KernelOf(const RecordedKernel& recorded) {
+  return {recorded.at_ns, recorded.device_ns, recorded.sliceable};
+}
+
 struct Runner {
+  size_t taken = 0;  // of a recorded load
   std::deque<Kernel> queue;
   std::vector<int64_t> latencies;
 };
@@ -107,7 +119,8 @@ class Together {
       : scenario_(scenario), scheduler_(scenario.settings), lanes_(scenario.tenants.size()) {
     for (uint32_t t = 0; t < lanes_.size(); ++t) {
       scheduler_.Add(t, scenario.tenants[t].terms, 0);
-      lanes_[t].due_ns = scenario.tenants[t].from_ns;
+      const SimulatedTenant& tenant = scenario.tenants[t];
+      lanes_[t].due_ns = tenant.recorded.empty() ? tenant.from_ns : NextArrival(tenant, 0);
     }
   }
 
@@ -120,6 +133,8 @@ class Together {
     for (Lane& lane : lanes_) {
       Simulation::Outcome out;
       out.kernels = lane.latencies.size();
+      out.waiting =
+          lane.queue.size() + static_cast<size_t>(std::ranges::count(lane.given, true, &Piece::last));
       out.p50_ns = Percentile(lane.latencies, 50);
       out.p99_ns = Percentile(lane.latencies, 99);
       result_.outcomes.push_back(out);
@@ -141,6 +156,7 @@ class Together {
     std::deque<Kernel> queue;
     std::deque<Piece> given;
     int64_t due_ns = 0;  // the next arrival
+    size_t taken = 0;    // of a recorded load
     size_t span = SIZE_MAX;
     std::vector<int64_t> latencies;
   };
@@ -149,10 +165,15 @@ class Together {
     for (uint32_t t = 0; t < lanes_.size(); ++t) {
       const SimulatedTenant& tenant = scenario_.tenants[t];
       Lane& lane = lanes_[t];
-      while (lane.due_ns <= now_ && lane.due_ns < tenant.until_ns) {
+      while (!tenant.recorded.empty() && lane.due_ns <= now_) {
+        lane.queue.push_back(KernelOf(tenant.recorded[lane.taken]));
+        scheduler_.Ready(t, now_);
+        lane.due_ns = NextArrival(tenant, ++lane.taken);
+      }
+      while (tenant.recorded.empty() && lane.due_ns <= now_ && lane.due_ns < tenant.until_ns) {
         // One that has work at any time is given it as fast as it is taken.
         if (!tenant.period_ns && !lane.queue.empty()) break;
-        lane.queue.push_back({tenant.period_ns ? lane.due_ns : now_, tenant.kernel_ns});
+        lane.queue.push_back({tenant.period_ns ? lane.due_ns : now_, tenant.kernel_ns, tenant.sliceable});
         scheduler_.Ready(t, now_);
         if (!tenant.period_ns) break;
         lane.due_ns += tenant.period_ns;
@@ -185,9 +206,9 @@ class Together {
     while (given < std::max<int64_t>(1, most_ns) && !lane.queue.empty()) {
       Kernel& kernel = lane.queue.front();
       const int64_t rest = most_ns - given;
-      if (!tenant.sliceable && given && kernel.left_ns > rest) break;
+      if (!kernel.sliceable && given && kernel.left_ns > rest) break;
       const int64_t ns =
-          tenant.sliceable ? std::min(std::max<int64_t>(1, rest), kernel.left_ns) : kernel.left_ns;
+          kernel.sliceable ? std::min(std::max<int64_t>(1, rest), kernel.left_ns) : kernel.left_ns;
       kernel.left_ns -= ns;
       given += ns;
       lane.given.push_back({kernel.arrived_ns, ns, static_cast<double>(ns), 0, kernel.left_ns == 0});
@@ -339,7 +360,8 @@ Simulation Simulate(const Scenario& scenario) {
   std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> arrivals;
   for (uint32_t t = 0; t < n; ++t) {
     scheduler.Add(t, scenario.tenants[t].terms, 0);
-    arrivals.push({scenario.tenants[t].from_ns, t});
+    const SimulatedTenant& tenant = scenario.tenants[t];
+    arrivals.push({tenant.recorded.empty() ? tenant.from_ns : NextArrival(tenant, 0), t});
   }
   int64_t now = 0;
   while (now < scenario.length_ns) {
@@ -347,9 +369,16 @@ Simulation Simulate(const Scenario& scenario) {
       const auto [at, t] = arrivals.top();
       arrivals.pop();
       const SimulatedTenant& tenant = scenario.tenants[t];
-      if (at >= tenant.until_ns) continue;
-      runners[t].queue.push_back({at, tenant.kernel_ns});
+      if (at >= tenant.until_ns && tenant.recorded.empty()) continue;
+      Runner& runner = runners[t];
       scheduler.Ready(t, now);
+      if (!tenant.recorded.empty()) {
+        runner.queue.push_back(KernelOf(tenant.recorded[runner.taken++]));
+        const int64_t next = NextArrival(tenant, runner.taken);
+        if (next != INT64_MAX) arrivals.push({next, t});
+        continue;
+      }
+      runner.queue.push_back({at, tenant.kernel_ns, tenant.sliceable});
       if (tenant.period_ns) arrivals.push({at + tenant.period_ns, t});
     }
     const auto grant = scheduler.Next(now);
@@ -365,15 +394,16 @@ Simulation Simulate(const Scenario& scenario) {
     int64_t left = std::max<int64_t>(1, static_cast<int64_t>(grant->ns));
     while (left > 0 && !runner.queue.empty()) {
       Kernel& kernel = runner.queue.front();
-      if (!tenant.sliceable && kernel.left_ns > left && now > begin) break;  // does not fit behind the others
-      const int64_t piece = tenant.sliceable ? std::min(left, kernel.left_ns) : kernel.left_ns;
+      if (!kernel.sliceable && kernel.left_ns > left && now > begin) break;  // does not fit behind the others
+      const int64_t piece = kernel.sliceable ? std::min(left, kernel.left_ns) : kernel.left_ns;
       now += piece;
       left -= piece;
       kernel.left_ns -= piece;
       if (kernel.left_ns > 0) continue;
       runner.latencies.push_back(now - kernel.arrived_ns);
       runner.queue.pop_front();
-      if (tenant.period_ns == 0 && now < tenant.until_ns) runner.queue.push_back({now, tenant.kernel_ns});
+      if (tenant.recorded.empty() && tenant.period_ns == 0 && now < tenant.until_ns)
+        runner.queue.push_back({now, tenant.kernel_ns, tenant.sliceable});
     }
     scheduler.Charge(grant->tenant, now - begin, begin);
     if (runner.queue.empty()) scheduler.Idle(grant->tenant, now);
@@ -391,6 +421,7 @@ Simulation Simulate(const Scenario& scenario) {
   CountShares(scenario, stretches, result);
   for (size_t t = 0; t < n; ++t) {
     result.outcomes[t].kernels = runners[t].latencies.size();
+    result.outcomes[t].waiting = runners[t].queue.size();
     result.outcomes[t].p50_ns = Percentile(runners[t].latencies, 50);
     result.outcomes[t].p99_ns = Percentile(runners[t].latencies, 99);
   }
@@ -398,13 +429,14 @@ Simulation Simulate(const Scenario& scenario) {
 }
 
 std::string PrintSimulation(const Scenario& scenario, const Simulation& simulation) {
-  std::string out = fmt::format("{:<16} {:>8} {:>9} {:>9} {:>9} {:>10} {:>10}\n", "tenant", "share %",
-                                "least 1s", "most 1s", "kernels", "P50 ms", "P99 ms");
+  std::string out = fmt::format("{:<16} {:>8} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10}\n", "tenant", "share %",
+                                "least 1s", "most 1s", "kernels", "waiting", "P50 ms", "P99 ms");
   for (size_t t = 0; t < scenario.tenants.size(); ++t) {
     const Simulation::Outcome& o = simulation.outcomes[t];
-    out += fmt::format("{:<16} {:>8.2f} {:>9.2f} {:>9.2f} {:>9} {:>10.3f} {:>10.3f}\n",
+    out += fmt::format("{:<16} {:>8.2f} {:>9.2f} {:>9.2f} {:>9} {:>9} {:>10.3f} {:>10.3f}\n",
                        scenario.tenants[t].name, o.share * 100, o.least_share * 100, o.most_share * 100,
-                       o.kernels, static_cast<double>(o.p50_ns) / kMs, static_cast<double>(o.p99_ns) / kMs);
+                       o.kernels, o.waiting, static_cast<double>(o.p50_ns) / kMs,
+                       static_cast<double>(o.p99_ns) / kMs);
   }
   return out + fmt::format("idle {:.2f} %\n", simulation.idle * 100);
 }

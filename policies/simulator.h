@@ -13,15 +13,25 @@
 
 namespace cuplex::policies {
 
+/// One kernel of a recorded load.
+struct RecordedKernel {
+  int64_t at_ns = 0;      // when it was asked for, from the record's begin
+  int64_t device_ns = 1;  // what it takes; 1 or more
+  bool sliceable = false;
+  bool operator==(const RecordedKernel&) const = default;
+};
+
 struct SimulatedTenant {
   std::string name;
-  Terms terms;
+  Terms terms = {};
   int64_t kernel_ns = 0;         // device time of each kernel
   int64_t period_ns = 0;         // asks for one kernel as often as this; 0: has one at any time
   bool sliceable = false;        // kernels longer than a grant go in pieces
   int64_t from_ns = 0;           // has work from here ...
   int64_t until_ns = INT64_MAX;  // ... to here
   double width = 1;              // of the device, as much as its kernels can fill
+  /// By their arrival: asks for these, and for nothing that the fields above say.
+  std::vector<RecordedKernel> recorded = {};
 };
 
 struct Scenario {
@@ -49,6 +59,7 @@ struct Simulation {
     // In windows of a second, those that begin at whole tenths of one; of shorter scenarios: `share`.
     double least_share = 0, most_share = 0;
     uint64_t kernels = 0;            // ended
+    uint64_t waiting = 0;            // asked for and not ended
     int64_t p50_ns = 0, p99_ns = 0;  // from a kernel's arrival to its end
     bool operator==(const Outcome&) const = default;
   };

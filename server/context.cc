@@ -124,6 +124,7 @@ Operation& Context::Push(VirtualStream& stream, OperationKind kind) {
   Operation& operation = stream.queue.push();
   operation.kind = kind;
   operation.sequence = ++sequence_;
+  operation.arrived_ns = queue_.recording() ? clock_.NowNs() : 0;
   ++queued_;
   return operation;
 }

@@ -173,6 +173,8 @@ class Context {
   bool Cut(Operation& operation, Turn& turn, bool first, uint64_t left_ns, uint64_t slice_ns);
   /// False where the head waits after all; otherwise the operation is done with, also where it failed.
   bool Run(VirtualStream& stream, Operation& operation, Turn* turn);
+  /// Notes what of an operation, which `head` of a stream is or has in it, is in the lane's open interval.
+  void Record(Lane& lane, const Operation& head, const Operation& operation, uint64_t foreseen_ns);
   CUresult RunLaunch(Lane& lane, Operation& operation);
   CUresult RunSlice(Lane& lane, Operation& operation);
   CUresult RunCopy(Lane& lane, Operation& operation);

@@ -158,6 +158,17 @@ bool Context::Cut(Operation& operation, Turn& turn, bool first, uint64_t left_ns
   return true;
 }
 
+void Context::Record(Lane& lane, const Operation& head, const Operation& operation, uint64_t foreseen_ns) {
+  if (!head.arrived_ns) return;  // it came before
+  auto& recorded = lane.interval.recorded;
+  if (!recorded) recorded = std::make_shared<std::vector<LoadRecord::Part>>();
+  const bool sliced =
+      operation.kind == OperationKind::kLaunch && operation.launch.slice.count < operation.launch.blocks();
+  // Of a graph each node is a piece of its own, asked for when the graph was.
+  const uint64_t node = head.kind == OperationKind::kGraph ? head.graph->next : 0;
+  recorded->push_back({head.arrived_ns, foreseen_ns, head.sequence + (node << 40), this, sliced});
+}
+
 bool Context::Run(VirtualStream& stream, Operation& operation, Turn* turn) {
   Lane& lane = lanes_[stream.lane];
   CUresult code = Order(stream, lane);
@@ -179,6 +190,7 @@ bool Context::Run(VirtualStream& stream, Operation& operation, Turn* turn) {
     if (code) return;
     lane.armed = false;
     reaches(++lane.submitted);
+    if (queue_.recording()) Record(lane, stream.queue.front(), operation, foreseen);
     lane.interval.foreseen_ns += foreseen;
     ++lane.interval.operations;
     queue_.Foreseen(turn, foreseen);

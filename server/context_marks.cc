@@ -146,6 +146,7 @@ void Context::Measure(Lane& lane) {
     begin = std::min(begin, end);
     lane.last_end_ns = std::max(lane.last_end_ns, end);
     interval.Measured(static_cast<uint64_t>(end - begin));
+    if (interval.recorded) queue_.Record(*this, *interval.recorded, end - begin);
     if (interval.start) Drop(interval.start);
     Drop(interval.end);
     queue_.Ended(interval.turn, interval.foreseen_ns, begin, end);
@@ -221,6 +222,7 @@ void Context::AbandonIntervals() {
       if (interval.start) Drop(interval.start);
       Drop(interval.end);
       lane.last_end_ns = now;
+      if (interval.recorded) queue_.Record(*this, *interval.recorded, now - begin);
       queue_.Ended(interval.turn, interval.foreseen_ns, begin, now);
     }
   }

@@ -18,6 +18,7 @@ using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
 constexpr uint32_t kMostStopSeconds = 600;
+constexpr size_t kMostRecorded = 20'000;  // rows of a message
 
 std::vector<std::byte> Reply(FlatBufferBuilder& builder, control::ReplyBody kind, Offset<void> body) {
   builder.Finish(control::CreateReply(builder, kind, body));
@@ -56,9 +57,26 @@ std::vector<std::byte> Control::Answer(std::span<const std::byte> bytes) {
     case control::AskBody::StopAsk:
       stop_(std::min(ask->body_as_StopAsk()->seconds(), kMostStopSeconds));
       return Done();
+    case control::AskBody::RecordAsk:
+      return AnswerRecord(ask->body_as_RecordAsk()->recorder());
     default:
       return Failed("The ask is of a kind that this server does not know.");
   }
+}
+
+std::vector<std::byte> Control::AnswerRecord(uint64_t recorder) {
+  auto taken = house_.load_record.Take(recorder, kMostRecorded, house_.clock.NowNs());
+  if (!taken.ok()) return Failed(taken.error().sentence);
+  FlatBufferBuilder builder(taken->rows.size() * sizeof(control::RecordedWork) + 1024);
+  std::vector<control::RecordedWork> work;
+  work.reserve(taken->rows.size());
+  for (const LoadRecord::Row& row : taken->rows)
+    work.emplace_back(static_cast<uint64_t>(row.at_ns), row.device_ns, house_.devices[row.device].index,
+                      row.tenant, row.sliceable);
+  const auto names = builder.CreateVectorOfStrings(taken->tenants);
+  const auto rows = builder.CreateVectorOfStructs(work);
+  return Reply(builder, control::ReplyBody::Record,
+               control::CreateRecord(builder, names, rows, taken->lost, taken->more).Union());
 }
 
 std::vector<std::byte> Control::AnswerStatus() {

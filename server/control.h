@@ -31,6 +31,7 @@ class Control {
 
  private:
   std::vector<std::byte> AnswerStatus();
+  std::vector<std::byte> AnswerRecord(uint64_t recorder);
 
   House& house_;
   Described described_;

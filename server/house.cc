@@ -22,7 +22,7 @@ House::House(const DriverTable& cu, const Clock& clock, std::unique_ptr<Jobs> jo
       jobs(std::move(jobs)),
       confined_(this->devices.size()) {
   for (size_t i = 0; i < this->devices.size(); ++i)
-    queues.push_back(std::make_unique<DeviceQueue>(clock, current));
+    queues.push_back(std::make_unique<DeviceQueue>(clock, current, &load_record));
 }
 
 Result<Tenant*> House::TenantFor(const policies::Tenant& terms) {
@@ -98,7 +98,7 @@ DeviceQueue& House::QueueFor(const Tenant& tenant, size_t device) {
   auto spare =
       std::ranges::find_if(parts_, [&](const Part& p) { return p.device == device && p.tenant.empty(); });
   if (spare == parts_.end()) {
-    queues.push_back(std::make_unique<DeviceQueue>(clock, current));
+    queues.push_back(std::make_unique<DeviceQueue>(clock, current, &load_record));
     parts_.push_back({device, {}, queues.back().get()});
     spare = parts_.end() - 1;
   }

@@ -15,6 +15,7 @@
 #include "server/device_text.h"
 #include "server/jobs.h"
 #include "server/ledger.h"
+#include "server/load_record.h"
 #include "server/queue.h"
 
 namespace cuplex::server {
@@ -31,6 +32,7 @@ struct House {
   CurrentContext current;
   DeviceTexts texts;
   BudgetWaits budget_waits;
+  LoadRecord load_record;
   /// The devices' first, in their order, then those of tenants that have a part of one to themselves. Grows
   /// while contexts are made.
   std::vector<std::unique_ptr<DeviceQueue>> queues;

@@ -10,10 +10,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "cuda/driver_types.h"
 #include "server/forecast.h"
+#include "server/load_record.h"
 
 namespace cuplex::server {
 
@@ -72,7 +74,8 @@ struct Interval {
   };
   std::array<Part, 4> parts;
   uint8_t part_count = 0;
-  bool mixed = false;  // there is other work in it than `parts` says
+  bool mixed = false;                                       // there is other work in it than `parts` says
+  std::shared_ptr<std::vector<LoadRecord::Part>> recorded;  // while a load is recorded
 
   void Add(Forecast& forecast, const LaunchShape& shape, uint64_t blocks);
   /// It took `ns`.

@@ -40,7 +40,8 @@ struct Operation {
   static constexpr size_t kInlineParameters = 256;
 
   OperationKind kind = OperationKind::kLaunch;
-  uint64_t sequence = 0;  // place among all operations of the context
+  uint64_t sequence = 0;   // place among all operations of the context
+  int64_t arrived_ns = 0;  // while a load is recorded
 
   struct Launch {
     Function* function;

@@ -13,8 +13,9 @@ constexpr uint64_t kLooks = 16;
 
 }  // namespace
 
-DeviceQueue::DeviceQueue(const Clock& clock, CurrentContext& current, const QueueBounds& bounds)
-    : clock_(clock), current_(current), bounds_(bounds), scheduler_(Rules()) {}
+DeviceQueue::DeviceQueue(const Clock& clock, CurrentContext& current, LoadRecord* record,
+                         const QueueBounds& bounds)
+    : clock_(clock), current_(current), record_(record), bounds_(bounds), scheduler_(Rules()) {}
 
 policies::Scheduler::Settings DeviceQueue::Rules() const {
   return {.slice_ns = static_cast<int64_t>(bounds_.slice_ns), .together = bounds_.concurrent};
@@ -303,6 +304,12 @@ void DeviceQueue::Ended(Turn* turn, uint64_t foreseen_ns, int64_t begin_ns, int6
   time_.Finish({id, begin_ns, end_ns});
   unsettled_ = true;
   if (--turn->intervals == 0 && turn->closed) Over(turn);
+}
+
+void DeviceQueue::Record(const Context& context, std::span<const LoadRecord::Part> parts, int64_t ns) {
+  const Runner& runner = *context.runner;
+  record_->Add(runner.tenant->name, runner.holding->device, parts,
+               static_cast<uint64_t>(std::max<int64_t>(0, ns)), clock_.NowNs());
 }
 
 // ------------------------------------------------------------------------------------------- the device

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/clock.h"
@@ -15,6 +16,7 @@
 #include "policies/scheduler.h"
 #include "server/device_time.h"
 #include "server/ledger.h"
+#include "server/load_record.h"
 
 namespace cuplex::server {
 
@@ -108,7 +110,9 @@ struct Runner {
 
 class DeviceQueue {
  public:
-  DeviceQueue(const Clock& clock, CurrentContext& current, const QueueBounds& bounds = {});
+  /// `record`, where there is one, is told what was done while it is on; it outlives this.
+  DeviceQueue(const Clock& clock, CurrentContext& current, LoadRecord* record = nullptr,
+              const QueueBounds& bounds = {});
   ~DeviceQueue();
 
   void Add(Context& context);
@@ -145,6 +149,8 @@ class DeviceQueue {
   const QueueBounds& bounds() const { return bounds_; }
   CUresult Enter(CUcontext context) { return current_.Enter(context); }
   void Leave(CUcontext context) { current_.Leave(context); }
+  bool recording() const { return record_ && record_->on(); }
+  void Record(const Context& context, std::span<const LoadRecord::Part> parts, int64_t ns);
   /// It has work in the driver, and is looked at until it has none.
   void Busy(Context& context);
   void Began(Turn* turn);
@@ -183,6 +189,7 @@ class DeviceQueue {
 
   const Clock& clock_;
   CurrentContext& current_;
+  LoadRecord* const record_;
   QueueBounds bounds_;
   policies::Scheduler scheduler_;
   DeviceTime time_;

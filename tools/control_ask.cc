@@ -50,11 +50,32 @@ Result<StatusAnswer> StatusAnswer::Read(std::vector<std::byte> bytes) {
   return StatusAnswer(std::move(bytes));
 }
 
+Result<RecordAnswer> RecordAnswer::Read(std::vector<std::byte> bytes) {
+  TRY(const control::Reply* reply, Verified(bytes));
+  const control::Record* record = reply->body_as_Record();
+  if (!record)
+    return Fail(Blame::kOurs, "The server answered with a {}, Record was expected; is it of another version?",
+                control::EnumNameReplyBody(reply->body_type()));
+  const size_t names = record->tenants() ? record->tenants()->size() : 0;
+  if (record->work())
+    for (const control::RecordedWork* work : *record->work())
+      if (work->tenant() >= names)
+        return Fail(Blame::kOurs, "The server's record names tenant {} of {}.", work->tenant(), names);
+  return RecordAnswer(std::move(bytes));
+}
+
 Result<StatusAnswer> AskStatus(const ControlPlace& place) {
   FlatBufferBuilder b;
   const auto body = control::CreateStatusAsk(b).Union();
   TRY(auto bytes, Ask(place, b, control::AskBody::StatusAsk, body));
   return StatusAnswer::Read(std::move(bytes));
+}
+
+Result<RecordAnswer> AskRecord(const ControlPlace& place, uint64_t recorder) {
+  FlatBufferBuilder b;
+  const auto body = control::CreateRecordAsk(b, recorder).Union();
+  TRY(auto bytes, Ask(place, b, control::AskBody::RecordAsk, body));
+  return RecordAnswer::Read(std::move(bytes));
 }
 
 Status AskReload(const ControlPlace& place) {

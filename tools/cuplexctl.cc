@@ -2,20 +2,25 @@
 //
 // Exit status: 0 done; 1 the server refuses, does not answer, or answers nonsense; 2 the command line is not
 // understood.
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <iostream>
 #include <optional>
+#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <unistd.h>
 #include <boost/program_options.hpp>
 
 #include "tools/control_ask.h"
+#include "tools/record_print.h"
 #include "tools/status_print.h"
 
 namespace cuplex::tools {
@@ -31,6 +36,8 @@ constexpr const char* kDefaultControl = "ipc:///run/cuplex/control.sock";
 constexpr const char* kHeading = R"(cuplexctl COMMAND [OPTIONS]
 
   status           tenants, sessions, memory and device time
+  record           what clients ask of the devices from now on, as CSV on standard output, for
+                   cuplex-simulate; ends after --seconds, or by Ctrl-C
   reload           read the policy file again; a faulty one changes nothing
   stop             end the server: no new sessions, then those that are left are ended
 
@@ -54,6 +61,12 @@ bool Write(const std::string& text) {
   return fwrite(text.data(), 1, text.size(), stdout) == text.size() && fflush(stdout) == 0;
 }
 
+void Pause(double seconds) {
+  const auto whole = static_cast<time_t>(seconds);
+  const timespec pause{whole, static_cast<long>((seconds - static_cast<double>(whole)) * 1e9)};
+  nanosleep(&pause, nullptr);
+}
+
 int ShowStatus(const Line& line) {
   std::optional<StatusAnswer> before;
   const bool terminal = isatty(STDOUT_FILENO);
@@ -65,10 +78,42 @@ int ShowStatus(const Line& line) {
     if (!Write(text)) return kFailed;
     if (!line.watch) return kDone;
     before = *std::move(now);
-    const auto whole = static_cast<time_t>(*line.watch);
-    const timespec pause{whole, static_cast<long>((*line.watch - static_cast<double>(whole)) * 1e9)};
-    nanosleep(&pause, nullptr);
+    Pause(*line.watch);
   }
+}
+
+volatile std::sig_atomic_t interrupted = 0;
+
+int RecordLoad(const Line& line) {
+  struct sigaction on_interrupt{};
+  on_interrupt.sa_handler = [](int) { interrupted = 1; };  // without SA_RESTART: it ends a pause
+  (void)sigaction(SIGINT, &on_interrupt, nullptr);
+  const uint64_t recorder = uint64_t{std::random_device()()} << 32 | std::random_device()();
+  const auto began = std::chrono::steady_clock::now();
+  const auto passed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  };
+  if (!Write("at_ns,device,tenant,device_ns,sliceable\n")) return kFailed;
+  uint64_t rows = 0, lost = 0;
+  while (true) {
+    const bool last = interrupted || passed() >= line.seconds;
+    bool more = true;
+    while (more) {
+      auto record = AskRecord(line.place, recorder);
+      if (!record.ok()) return Say(record.error());
+      if (!Write(PrintRecord(**record))) return kFailed;
+      rows += (*record)->work() ? (*record)->work()->size() : 0;
+      lost = (*record)->lost();
+      more = (*record)->more();
+    }
+    if (last) break;
+    Pause(std::min(0.2, std::max(0.001, line.seconds - passed())));
+  }
+  std::cerr << fmt::format("cuplexctl: {} kernels and copies in {:.1f} s", rows, passed());
+  if (lost)
+    std::cerr << fmt::format("; {} more are lost, since they came faster than they were fetched", lost);
+  std::cerr << ".\n";
+  return kDone;
 }
 
 options::options_description Options(Line* line) {
@@ -86,7 +131,7 @@ options::options_description Options(Line* line) {
       "watch,w", options::value<double>()->value_name("SECONDS")->implicit_value(1, "1"),
       "status: again and again, that far apart, with rates; --watch=0.5")(
       "seconds", options::value<int64_t>()->value_name("N")->default_value(10),
-      "stop: how long sessions may go on, 0 .. 86400");
+      "stop: how long sessions may go on, 0 .. 86400; record: for how long, 1 .. 86400");
   return all;
 }
 
@@ -114,11 +159,14 @@ Result<Line> ReadLine(int argc, char** argv, bool* help, std::string* usage) {
   const auto commands =
       given.count("command") ? given["command"].as<std::vector<std::string>>() : std::vector<std::string>();
   if (commands.size() != 1)
-    return Fail(Blame::kCaller, "{} commands were given, one of status, reload and stop was expected.",
+    return Fail(Blame::kCaller,
+                "{} commands were given, one of status, record, reload and stop was expected.",
                 commands.size());
   line.command = commands[0];
-  if (line.command != "status" && line.command != "reload" && line.command != "stop")
-    return Fail(Blame::kCaller, "\"{}\" is no command; status, reload or stop was expected.", line.command);
+  if (line.command != "status" && line.command != "record" && line.command != "reload" &&
+      line.command != "stop")
+    return Fail(Blame::kCaller, "\"{}\" is no command; status, record, reload or stop was expected.",
+                line.command);
 
   const auto only_for = [&](const char* option, const char* command) -> Status {
     if (given.count(option) && !given[option].defaulted() && line.command != command)
@@ -127,7 +175,7 @@ Result<Line> ReadLine(int argc, char** argv, bool* help, std::string* usage) {
   };
   if (line.json) TRY(only_for("json", "status"));
   TRY(only_for("watch", "status"));
-  TRY(only_for("seconds", "stop"));
+  if (line.command != "record") TRY(only_for("seconds", "stop"));
 
   const double timeout = given["timeout"].as<double>();
   if (!(timeout >= 0.001 && timeout <= 3600))
@@ -139,8 +187,9 @@ Result<Line> ReadLine(int argc, char** argv, bool* help, std::string* usage) {
       return Fail(Blame::kCaller, "--watch is {}; 0.05 to 3600 seconds were expected.", *line.watch);
   }
   const int64_t seconds = given["seconds"].as<int64_t>();
-  if (seconds < 0 || seconds > 86400)
-    return Fail(Blame::kCaller, "--seconds is {}; 0 to 86400 were expected.", seconds);
+  const int64_t least = line.command == "record" ? 1 : 0;
+  if (seconds < least || seconds > 86400)
+    return Fail(Blame::kCaller, "--seconds is {}; {} to 86400 were expected.", seconds, least);
   line.seconds = static_cast<uint32_t>(seconds);
   return line;
 }
@@ -156,6 +205,7 @@ int Run(int argc, char** argv) {
   }
   if (help) return Write(usage) ? kDone : kFailed;
   if (line->command == "status") return ShowStatus(*line);
+  if (line->command == "record") return RecordLoad(*line);
   const Status done =
       line->command == "reload" ? AskReload(line->place) : AskStop(line->place, line->seconds);
   return done.ok() ? kDone : Say(done.error());

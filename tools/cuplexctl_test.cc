@@ -246,6 +246,42 @@ TEST(Cuplexctl, AsksToReloadAndToStop) {
   EXPECT_THAT(status.err, HasSubstr("Done, Status was expected"));
 }
 
+std::vector<std::byte> RecordReply(std::vector<std::string> tenants, uint64_t lost, bool more) {
+  FlatBufferBuilder b;
+  const std::vector<control::RecordedWork> work = {{1'000, 2'000'000, 0, 1, true}, {2'500, 70, 3, 0, false}};
+  const auto names = b.CreateVectorOfStrings(tenants);
+  const auto rows = b.CreateVectorOfStructs(work);
+  const auto record = control::CreateRecord(b, names, rows, lost, more);
+  b.Finish(control::CreateReply(b, control::ReplyBody::Record, record.Union()));
+  return Bytes(b);
+}
+
+TEST(Cuplexctl, RecordsALoad) {
+  Listener server(RecordReply({"research", "video"}, 0, false));
+  const Ran ran = RunTool({"record", "--seconds", "1", "--control", server.endpoint()});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_THAT(ran.out, testing::StartsWith("at_ns,device,tenant,device_ns,sliceable\n"
+                                           "1000,0,video,2000000,yes\n"
+                                           "2500,3,research,70,no\n"
+                                           "1000,0,video,2000000,yes\n"));
+  EXPECT_THAT(ran.err, testing::MatchesRegex("cuplexctl: [0-9]+ kernels and copies in [1-9]\\.[0-9] s\\.\n"));
+  ASSERT_TRUE(server.ask());
+  ASSERT_TRUE(server.ask()->body_as_RecordAsk());
+  EXPECT_EQ(RunTool({"record", "--seconds", "0", "--control", server.endpoint()}).status, 2);
+}
+
+TEST(Cuplexctl, SaysWhatARecordLacks) {
+  Listener losing(RecordReply({"a", "b"}, 12, false));
+  EXPECT_THAT(RunTool({"record", "--seconds", "1", "-c", losing.endpoint()}).err,
+              HasSubstr("12 more are lost"));
+  Listener wrong(RecordReply({"a"}, 0, false));
+  const Ran ran = RunTool({"record", "--seconds", "1", "-c", wrong.endpoint()});
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_THAT(ran.err, HasSubstr("names tenant 1 of 1"));
+  Listener refusing(FailureReply("Somebody else is recording."));
+  EXPECT_THAT(RunTool({"record", "-c", refusing.endpoint()}).err, HasSubstr("Somebody else is recording."));
+}
+
 TEST(Cuplexctl, SaysWhatTheServerSays) {
   Listener server(FailureReply("p.yaml:3:5: the old policy stays in force."));
   const Ran ran = RunTool({"reload", "--control", server.endpoint()});
@@ -270,7 +306,7 @@ TEST(Cuplexctl, ToldNonsenseSaysWhatWasExpected) {
   const std::vector<std::pair<std::vector<std::string>, const char*>> cases = {
       {{}, "0 commands"},
       {{"status", "stop"}, "2 commands"},
-      {{"restart"}, "\"restart\" is no command; status, reload or stop"},
+      {{"restart"}, "\"restart\" is no command; status, record, reload or stop"},
       {{"status", "--nonsense"}, "nonsense"},
       {{"reload", "--json"}, "--json goes with status, not with reload"},
       {{"status", "--seconds", "3"}, "--seconds goes with stop"},
