@@ -93,6 +93,7 @@ Result<Scenario> ScenarioOf(const Policy& policy, const DeviceName& device, cons
                   "timeslice or concurrent was expected.",
                   PrintDeviceName(device));
     scenario.settings.slice_ns = static_cast<int64_t>(each.max_slice_ns);
+    scenario.settings.least_ns = static_cast<int64_t>(each.min_slice_ns);
     scenario.settings.together = each.mode == DeviceMode::kConcurrent;
   }
   for (const RecordedLoad::Of& of : load.tenants) {

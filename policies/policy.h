@@ -37,6 +37,7 @@ struct Device {
   DeviceName name;
   DeviceMode mode = DeviceMode::kTimeslice;
   uint64_t max_slice_ns = kDefaultMaxSliceNs;  // 100 us..100 ms
+  uint64_t min_slice_ns = 0;                   // 10 us..half of max_slice_ns; 0: as short as is wanted
   std::string preset;                          // that its terms were made from; empty: none
   bool operator==(const Device&) const = default;
 };

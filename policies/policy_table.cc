@@ -48,7 +48,9 @@ std::string PrintPolicy(const Policy& policy) {
   for (const Device& device : policy.devices) {
     out += fmt::format("device {}: {}", PrintDeviceName(device.name), PrintMode(device.mode));
     if (device.mode != DeviceMode::kPartition)
-      out += fmt::format(", slices of {}", PrintDuration(device.max_slice_ns));
+      out += fmt::format(", slices of {}{}",
+                         device.min_slice_ns ? PrintDuration(device.min_slice_ns) + " to " : "",
+                         PrintDuration(device.max_slice_ns));
     if (!device.preset.empty()) out += fmt::format(", preset {}", device.preset);
     out += "\n";
     paragraph(device.name, device.mode);

@@ -98,7 +98,7 @@ TEST(Policy, AKeyOfATenantGoesBeforeItsProfile) {
 TEST(Policy, SharesAndTimes) {
   Policy policy = Parse(
       "version: 1\n"
-      "devices: [{index: 0, max_slice: 500us}]\n"
+      "devices: [{index: 0, max_slice: 500us, min_slice: 250us}, {index: 1}]\n"
       "profiles:\n"
       "  patient: {memory: 1GiB, on_oom: wait, oom_wait: 2min, limit: 60%, guarantee: 20 %}\n"
       "tenants:\n"
@@ -106,6 +106,8 @@ TEST(Policy, SharesAndTimes) {
       "  - {name: b, profile: patient, on_oom: fail}\n"
       "  - {name: c, memory: 1GiB, on_oom: wait}\n");
   EXPECT_EQ(policy.devices.at(0).max_slice_ns, 500'000u);
+  EXPECT_EQ(policy.devices.at(0).min_slice_ns, 250'000u);
+  EXPECT_EQ(policy.devices.at(1).min_slice_ns, 0u);
   const auto share = [](const Tenant& tenant) {
     const Terms& terms = tenant.On([](const DeviceName& name) { return name == DeviceName(0); }).time;
     return std::pair(terms.guarantee, terms.limit);

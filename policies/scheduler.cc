@@ -278,7 +278,8 @@ Scheduler::Grant Scheduler::GrantTo(Standing& s, bool below, int64_t now_ns) {
       break;
   }
   if (s.terms.limit < 1) ns = std::min(ns, std::max(quantum / 2, (now - s.limited_ns) * s.terms.limit));
-  return {s.id, static_cast<uint64_t>(ns), static_cast<uint64_t>(ahead)};
+  const auto least = static_cast<double>(settings_.least_ns);
+  return {s.id, static_cast<uint64_t>(std::max(ns, least)), static_cast<uint64_t>(std::max(ahead, least))};
 }
 
 std::optional<Scheduler::Grant> Scheduler::Next(int64_t now_ns) {

@@ -38,6 +38,8 @@ class Scheduler {
   struct Settings {
     /// What may be on the device together while others may come; a grant is at most half of it. 1 us or more.
     int64_t slice_ns = 2'000'000;
+    /// No grant is shorter, however many tenants wait or come back; at most half of slice_ns.
+    int64_t least_ns = 0;
     /// In how long each of several tenants with work should have had a turn, if slices of an eighth of
     /// slice_ns let it.
     int64_t round_ns = 16'000'000;

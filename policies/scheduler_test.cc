@@ -242,6 +242,29 @@ TEST(Scheduler, WhoMayReturnAtOnceIsWaitedForWithSmallGrants) {
   EXPECT_EQ(scheduler.Next(20 * kMs)->ns, 1'000'000u) << "it does not seem to come back";
 }
 
+TEST(Scheduler, NoGrantIsShorterThanTheLeast) {
+  Scheduler scheduler({.least_ns = 400'000});
+  for (uint32_t i = 1; i <= 64; ++i) {
+    scheduler.Add(i, {0, i == 1 ? 0.02 : 1.0, 100, 0}, 0);
+    scheduler.Ready(i, 0);
+  }
+  for (int64_t now = 0; now < 100 * kMs;) {
+    const auto grant = scheduler.Next(now);
+    ASSERT_TRUE(grant);
+    EXPECT_GE(grant->ns, 400'000u);
+    EXPECT_GE(grant->ahead_ns, grant->ns);
+    scheduler.Charge(grant->tenant, static_cast<int64_t>(grant->ns), now);
+    if (grant->tenant == 2) scheduler.Idle(2, now);  // and may be back at once
+    now += static_cast<int64_t>(grant->ns);
+  }
+  Scheduler without({});
+  for (uint32_t i = 1; i <= 64; ++i) {
+    without.Add(i, {}, 0);
+    without.Ready(i, 0);
+  }
+  EXPECT_EQ(without.Next(0)->ns, 250'000u) << "so that all had a turn in 16 ms";
+}
+
 TEST(Scheduler, EqualsRotate) {
   Scheduler scheduler({});
   for (uint32_t i = 0; i < 4; ++i) {

@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kFileKeys[] = {"version",  "server",  "devices",
                                           "profiles", "tenants", "default_tenant"};
 constexpr std::string_view kServerKeys[] = {"run_dir", "socket", "control", "metrics"};
-constexpr std::string_view kDeviceKeys[] = {"index",  "uuid",     "mode",   "max_slice",
+constexpr std::string_view kDeviceKeys[] = {"index",  "uuid",     "mode",   "max_slice", "min_slice",
                                             "preset", "replicas", "shares", "memory"};
 constexpr std::string_view kSeenKeys[] = {"index", "uuid",   "preset",   "memory",   "guarantee",
                                           "limit", "weight", "priority", "partition"};
@@ -38,6 +38,7 @@ constexpr int64_t kMostWeight = 10000;
 constexpr int64_t kMostPriority = 10;
 constexpr int64_t kMostReplicas = 128;
 constexpr uint64_t kLeastSliceNs = 100'000, kMostSliceNs = 100'000'000;
+constexpr uint64_t kLeastPieceNs = 10'000;
 constexpr uint64_t kLeastKernelNs = 1'000'000, kMostKernelNs = 86'400'000'000'000;
 constexpr uint64_t kLeastWaitNs = 1'000'000, kMostWaitNs = 3'600'000'000'000;
 constexpr uint64_t kDefaultWaitNs = 10'000'000'000;
@@ -181,6 +182,13 @@ class Schema {
     if (const Entry* slice = table.Find("max_slice"))
       device.max_slice_ns =
           fields_.Duration(*slice, kLeastSliceNs, kMostSliceNs).value_or(device.max_slice_ns);
+    if (const Entry* piece = table.Find("min_slice")) {
+      device.min_slice_ns = fields_.Duration(*piece, kLeastPieceNs, kMostSliceNs).value_or(0);
+      if (2 * device.min_slice_ns > device.max_slice_ns)
+        faults_.Add(piece->value.at,
+                    fmt::format("`min_slice` is \"{}\" and `max_slice` {}; at most half of it was expected.",
+                                piece->value.text, PrintDuration(device.max_slice_ns)));
+    }
     if (const Entry* memory = table.Find("memory")) rules.memory_bytes = fields_.Memory(*memory);
     ReadParts(table, what, rules);
     if (!name) return;

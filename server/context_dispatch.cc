@@ -153,7 +153,8 @@ bool Context::Cut(Operation& operation, Turn& turn, bool first, uint64_t left_ns
   const ptx::SlicedKernel& kernel = function.sliced->kernel;
   const ptx::GridSize grid = {l.grid[0], l.grid[1], l.grid[2]};
   if (!ptx::CheckGrid(kernel, grid).ok()) return true;
-  const auto budget = static_cast<double>(std::min(slice_ns, std::max(left_ns, slice_ns / kLeastCut)));
+  const uint64_t least_ns = std::max(slice_ns / kLeastCut, queue_.bounds().least_slice_ns);
+  const auto budget = static_cast<double>(std::min(slice_ns, std::max(left_ns, least_ns)));
   l.slice = ptx::NextSlice(kernel, grid, l.next_block, {block_ns, too_long ? budget : 2 * left, wave});
   return true;
 }

@@ -8,6 +8,8 @@ namespace {
 
 /// Module images that a tenant's programs have sent, kept so that they need not be sent again.
 constexpr uint64_t kImagesPerTenant = uint64_t{512} << 20;
+/// And the sliceable forms of their kernels.
+constexpr uint64_t kSlicedPerTenant = uint64_t{32} << 20;
 
 }  // namespace
 
@@ -44,6 +46,7 @@ Tenant::Tenant(TenantId id, const policies::Tenant& terms, const std::vector<Dev
       terms(terms),
       counters(std::move(counters)),
       images(kImagesPerTenant),
+      sliced(kSlicedPerTenant),
       devices_(devices) {
   holdings.resize(devices.size());
   auto add = [&](size_t d) {

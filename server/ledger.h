@@ -18,6 +18,7 @@
 #include "server/arena.h"
 #include "server/device.h"
 #include "server/image_store.h"
+#include "server/sliced_texts.h"
 
 namespace cuplex::server {
 
@@ -67,6 +68,7 @@ class Tenant {
   std::vector<size_t> sees;                        // devices in the order its programs number them
   std::vector<Session*> sessions;
   ImageStore images;
+  SlicedTexts sliced;
   /// Bytes of the requests that are being linked for it, and of linked images that its programs have not
   /// fetched.
   uint64_t link_bytes = 0;

@@ -18,7 +18,9 @@ DeviceQueue::DeviceQueue(const Clock& clock, CurrentContext& current, LoadRecord
     : clock_(clock), current_(current), record_(record), bounds_(bounds), scheduler_(Rules()) {}
 
 policies::Scheduler::Settings DeviceQueue::Rules() const {
-  return {.slice_ns = static_cast<int64_t>(bounds_.slice_ns), .together = bounds_.concurrent};
+  return {.slice_ns = static_cast<int64_t>(bounds_.slice_ns),
+          .least_ns = static_cast<int64_t>(bounds_.least_slice_ns),
+          .together = bounds_.concurrent};
 }
 
 DeviceQueue::~DeviceQueue() {

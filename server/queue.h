@@ -29,6 +29,7 @@ struct QueueBounds {
   /// Where other tenants may come: a kernel longer than a part of this runs as slices, and what is on the
   /// device together is to take no longer.
   uint64_t slice_ns = 2'000'000;
+  uint64_t least_slice_ns = 0;  // nothing is cut shorter
   int shared_turns = 4;
   /// Where the tenant is alone on the device.
   uint64_t ahead_ns = 8'000'000;

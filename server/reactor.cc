@@ -166,6 +166,7 @@ void Reactor::SetBounds(size_t d) {
   for (const policies::Device& shared : policy_.devices)
     if (device.Is(shared.name)) {
       bounds.slice_ns = shared.max_slice_ns;
+      bounds.least_slice_ns = shared.min_slice_ns;
       bounds.concurrent = shared.mode == policies::DeviceMode::kConcurrent;
     }
   size_t tenants = 0;

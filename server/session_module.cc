@@ -229,8 +229,8 @@ void Session::WantSliced(Context& context, Function& function) {
   Post(
       true,
       [made, arch, driver = context.driver(), original = (*module)->handle, whole = function.handle,
-       image = (*module)->image, name = function.name,
-       &cu = house_.cu] { *made = MakeSliced(cu, driver, original, whole, *image, arch, name); },
+       image = (*module)->image, name = function.name, &texts = tenant_.sliced,
+       &cu = house_.cu] { *made = MakeSliced(cu, driver, original, whole, texts, *image, arch, name); },
       [this, made, number = own->context, module_id = own->module, function_id = function.number] {
         // Any of them may have gone meanwhile.
         auto at = contexts_.find(number);

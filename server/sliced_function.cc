@@ -2,24 +2,10 @@
 
 #include <utility>
 
-#include "cuda/fatbin.h"
-#include "ptx/parser.h"
 #include "server/driver_call.h"
 
 namespace cuplex::server {
 namespace {
-
-Result<std::string> PtxOf(std::string_view image, uint32_t arch) {
-  const auto bytes = std::as_bytes(std::span(image));
-  switch (KindOfImage(bytes)) {
-    case ImageKind::kPtx:
-      return std::string(image.substr(0, image.find('\0')));
-    case ImageKind::kFatbin:
-      return PtxOfFatbin(bytes, arch);
-    default:
-      return Fail(Blame::kUnsupported, "the module is machine code alone; PTX was expected.");
-  }
-}
 
 Status Fill(const DriverTable& cu, CUmodule original, CUfunction whole, std::string_view name,
             SlicedFunction& made) {
@@ -48,17 +34,14 @@ Status Fill(const DriverTable& cu, CUmodule original, CUfunction whole, std::str
 }  // namespace
 
 Result<SlicedFunction> MakeSliced(const DriverTable& cu, CUcontext context, CUmodule original,
-                                  CUfunction whole, std::string_view image, uint32_t arch,
+                                  CUfunction whole, SlicedTexts& texts, std::string_view image, uint32_t arch,
                                   std::string_view name) {
-  TRY(std::string text, PtxOf(image, arch));
-  TRY(ptx::Module parsed, ptx::Parse(text));
-  const std::string_view wanted[] = {name};
-  TRY(ptx::SlicedModule sliced, ptx::Slice(parsed, wanted));
+  TRY(const auto sliced, texts.Get(image, arch, name));
   SlicedFunction made;
-  made.kernel = std::move(sliced.kernels.at(0));
+  made.kernel = sliced->kernel;
   if (!made.kernel.refusal.empty()) return Fail(Blame::kUnsupported, "{}", made.kernel.refusal);
   CUPLEX_TRY_DRIVER(cu, cuCtxSetCurrent, context);
-  CUresult code = cu.cuModuleLoadDataEx(&made.module, sliced.text.c_str(), 0, nullptr, nullptr);
+  CUresult code = cu.cuModuleLoadDataEx(&made.module, sliced->text.c_str(), 0, nullptr, nullptr);
   Status filled = code ? DriverError("cuModuleLoadDataEx", code) : Fill(cu, original, whole, name, made);
   if (!filled.ok() && made.module) (void)cu.cuModuleUnload(made.module);
   (void)cu.cuCtxSetCurrent(nullptr);

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "cuda/driver_table.h"
 #include "ptx/passes/slice.h"
+#include "server/sliced_texts.h"
 
 namespace cuplex::server {
 
@@ -27,11 +28,11 @@ struct SlicedFunction {
   std::vector<Constant> constants;
 };
 
-/// Makes the kernel `name` of `image`, which is loaded as `original` in `context`, sliceable there. `arch`
-/// picks the PTX of a fatbin. The caller's thread has no context current afterwards. Blame::kUnsupported,
-/// with the reason, where the kernel must run whole.
+/// Makes the kernel `name` of `image`, its text from `texts`, which is loaded as `original` in `context`,
+/// sliceable there. `arch` picks the PTX of a fatbin. The caller's thread has no context current afterwards.
+/// Blame::kUnsupported, with the reason, where the kernel must run whole.
 Result<SlicedFunction> MakeSliced(const DriverTable& cu, CUcontext context, CUmodule original,
-                                  CUfunction whole, std::string_view image, uint32_t arch,
+                                  CUfunction whole, SlicedTexts& texts, std::string_view image, uint32_t arch,
                                   std::string_view name);
 
 }  // namespace cuplex::server
