@@ -32,4 +32,9 @@ inline constexpr const char* kBarrier = "thread.barrier";
 inline constexpr const char* kCollective = "thread.collective.32";
 inline constexpr const char* kCollective64 = "thread.collective.64";
 
+/// {iW...}(i64 op, ...): a packed MatrixOp (matrix.h) of the warp. Of loads and stores the address and the
+/// stride in elements follow, of tiles the address; then the lane's registers, and those that it gets come
+/// back, of 32 bits or 64 as the op has them. What kind of call it is follows in the name.
+inline constexpr const char* kMatrix = "thread.matrix.";
+
 }  // namespace cuplex::softcuda::marker

@@ -6,6 +6,7 @@
 
 #include "softcuda/jit/emitter.h"
 #include "softcuda/jit/families.h"
+#include "softcuda/jit/markers.h"
 
 namespace cuplex::softcuda {
 namespace {
@@ -306,8 +307,53 @@ Status WriteMatrixWords(Emitter& e, const Instruction& in, const MatrixPlan& pla
   return {};
 }
 
+namespace {
+
+/// The warp's instruction, with this lane's registers; what it gets back.
+Status EmitInLockstep(Emitter& e, const Instruction& in, MatrixPlan plan) {
+  MatrixOp& op = plan.op;
+  // A fragment's registers beyond these hold the same elements again.
+  unsigned distinct = op.kind != MatrixKind::kLoad ? static_cast<unsigned>(plan.out.size())
+                      : op.part == MatrixPart::kC  ? op.RegistersC(op.a)
+                      : op.part == MatrixPart::kA  ? op.RegistersA()
+                                                   : op.RegistersB();
+  if (op.kind == MatrixKind::kLoad) op.registers = static_cast<uint8_t>(distinct);
+  std::vector<Value*> args = {e.I64(op.Pack())};
+  if (plan.address) {
+    TRY(Value * at, e.PlainAddress(in, *plan.address, in.SpaceAt()));
+    args.push_back(at);
+  }
+  if (op.kind == MatrixKind::kLoad || op.kind == MatrixKind::kStore) {
+    Value* stride = e.I32(0);
+    if (plan.stride) {
+      TRY(stride, e.Read(in, *plan.stride, Type::kB32));
+    }
+    args.push_back(stride);
+  }
+  for (const Operand* operand : plan.in) {
+    TRY(Value * v, e.Read(in, *operand, plan.wide ? Type::kB64 : Type::kB32));
+    args.push_back(v);
+  }
+  unsigned bits = plan.wide ? 64 : 32;
+  llvm::Type* result = e.ir.getVoidTy();
+  if (distinct) {
+    std::vector<llvm::Type*> registers(distinct, e.Int(bits));
+    result = llvm::StructType::get(e.ir.getContext(), registers);
+  }
+  std::string name = fmt::format("{}{}.{}.{}.{}", marker::kMatrix, static_cast<unsigned>(op.kind), bits,
+                                 args.size(), distinct);
+  Value* met = e.Mark(name.c_str(), result, args);
+  for (unsigned i = 0; i < plan.out.size(); ++i) {
+    TRY(e.Write(in, *plan.out[i], e.ir.CreateExtractValue(met, i % distinct)));
+  }
+  return {};
+}
+
+}  // namespace
+
 Status EmitMatrix(Emitter& e, const Instruction& in) {
   TRY(MatrixPlan plan, PlanMatrix(e, in));
+  if (e.lockstep()) return EmitInLockstep(e, in, std::move(plan));
   if (!e.waits()) {
     return e.Refuse(in,
                     "waits for other threads in a function that is called through a pointer, which softcuda "

@@ -654,11 +654,4 @@ void RunMatrix(const MatrixOp& op, Running& running, const Row* in, Row* out) {
   }
 }
 
-void RunPackedMatrix(uint64_t bits, uint32_t (*rows)[32]) {
-  alignas(64) uint32_t out[kMatrixWords][32];
-  MatrixOp op = MatrixOp::Unpack(bits);
-  RunMatrix(op, *CurrentRunning(), rows, out);
-  std::memcpy(rows, out, op.WordsOut() * sizeof(Row));
-}
-
 }  // namespace cuplex::softcuda

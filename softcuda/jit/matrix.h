@@ -95,7 +95,4 @@ inline constexpr unsigned kMatrixWords = 32;
 /// Runs it for a whole warp. An address out of bounds leaves by RaiseFault.
 void RunMatrix(const MatrixOp& op, Running& running, const uint32_t (*in)[32], uint32_t (*out)[32]);
 
-/// For machine code: `rows` has WordsIn rows and gets WordsOut.
-void RunPackedMatrix(uint64_t op, uint32_t (*rows)[32]);
-
 }  // namespace cuplex::softcuda

@@ -195,6 +195,9 @@ class ProgramImpl final : public Program {
     for (const char* name : {marker::kCollective, marker::kCollective64}) {
       if (module.getFunction(name)) return 32;
     }
+    for (const llvm::Function& f : module) {
+      if (f.getName().starts_with(marker::kMatrix)) return 32;
+    }
     // Half the lanes are half the code, and still fill the widest registers.
     bool rows = block[1] == 1 && block[2] == 1;
     if (instructions > kMostForWide && (rows || block[0] % 16 == 0)) return 16;

@@ -11,7 +11,7 @@
 #include "softcuda/jit/bulk.h"
 #include "softcuda/jit/device_heap.h"
 #include "softcuda/jit/device_text.h"
-#include "softcuda/jit/matrix.h"
+#include "softcuda/jit/matrix_warp.h"
 #include "softcuda/jit/reach.h"
 #include "softcuda/jit/running.h"
 #include "softcuda/jit/small_float.h"
@@ -294,7 +294,6 @@ std::span<const RuntimeSymbol> RuntimeSymbols() {
         {"cuplex_malloc", Of(&Malloc)},
         {"cuplex_free", Of(&Free)},
         {"cuplex_globaltimer", Of(&Globaltimer)},
-        {"cuplex_matrix", Of(&RunPackedMatrix)},
         {"cuplex_small_float", Of(&EncodeSmallFloat)},
         {"cuplex_from_small_float", Of(&DecodeSmallFloat)},
         {"cuplex_bulk_copy", Of(&BulkCopy)},
@@ -304,7 +303,7 @@ std::span<const RuntimeSymbol> RuntimeSymbols() {
         {"memmove", Of<void*(void*, const void*, size_t)>(&std::memmove)},
         {"memset", Of<void*(void*, int, size_t)>(&std::memset)},
     };
-    for (auto more : {MathSymbols(), TextureSymbols(), WarpSymbols()})
+    for (auto more : {MathSymbols(), TextureSymbols(), WarpSymbols(), MatrixSymbols()})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();

@@ -83,6 +83,8 @@ Status Widener::EmitBlock(uint32_t b) {
     made.body = made.entry;
   }
   LoadPhis(b);
+  residents_.clear();
+  for (Home& home : homes_) home.taken = false;
   for (Instruction& i : *block.ir) {
     if (llvm::isa<llvm::PHINode>(i) || i.isTerminator()) continue;
     TRY(EmitInstruction(i));

@@ -81,6 +81,19 @@ class Widener {
   Status EmitBarrier(llvm::CallInst& call);
   Result<Value*> Shuffle(llvm::CallInst& call, Value*& inside);
 
+  // ---- widen_matrix.cc
+  Status EmitMatrix(llvm::CallInst& call);
+  /// Memory that holds a fragment, register by register, 32 lanes each. It lasts to the end of its block, or
+  /// until it is given back.
+  struct Home {
+    llvm::AllocaInst* at = nullptr;
+    uint64_t bytes = 0;
+    bool taken = false;
+  };
+  size_t TakeHome(uint64_t bytes);
+  struct Operand;
+  Operand FindOperand(llvm::CallInst& call, unsigned first, unsigned count);
+
   // ---- values
   const Shape& ShapeOf(const Value* v) const { return shapes_.Of(v); }
   /// The scalar that a uniform value is, or an affine one has in lane 0.
@@ -153,6 +166,14 @@ class Widener {
     Value* slot = nullptr;  // of lanes that wait to enter
   };
   std::vector<Made> made_;
+  std::vector<Home> homes_;
+  /// Of the block that is being made: matrix instructions whose results lie in a home, its number, and how
+  /// many others will still look there.
+  struct Resident {
+    size_t home = 0;
+    size_t readers = 0;
+  };
+  std::map<const llvm::CallInst*, Resident> residents_;
 };
 
 }  // namespace cuplex::softcuda::lockstep

@@ -296,6 +296,7 @@ Status Widener::EmitCall(llvm::CallInst& call) {
   if (name == marker::kBarrier) return EmitBarrier(call);
   if (name == marker::kCollective) return EmitCollective(call, false);
   if (name == marker::kCollective64) return EmitCollective(call, true);
+  if (name.starts_with(marker::kMatrix)) return EmitMatrix(call);
   if (name.starts_with("thread.")) return EmitPureMarker(call);
   if (f->isIntrinsic()) {
     switch (f->getIntrinsicID()) {
