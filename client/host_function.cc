@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/futex.h"
+#include "base/other_process.h"
 #include "client/exports.h"
 #include "client/graph/capture.h"
 
@@ -99,6 +100,7 @@ void HostFunctions::Serve(Session& session) {
     }
     const uint64_t cookie = header->inbox[head % kInboxCount].load(std::memory_order_acquire);
     header->inbox_head.store(++head, std::memory_order_release);
+    AfterHearingBack();
     Run(session, cookie);
   }
 }

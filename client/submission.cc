@@ -29,7 +29,7 @@ constexpr bool Blocks(Op op) {
 
 bool Spin(SlotHeader* slot, int spins) {
   for (int i = 0; i < spins; ++i) {
-    if (slot->state.load(std::memory_order_acquire) == SlotHeader::kDone) return true;
+    if (IsDone(slot)) return true;
     SpinPause();
   }
   return false;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/futex.h"
+#include "base/other_process.h"
 #include "base/result.h"
 #include "protocol/frame.h"
 #include "protocol/segment.h"
@@ -36,6 +37,7 @@ class RingWriter {
   /// for it.
   [[nodiscard]] bool Commit(uint32_t bytes, bool urgent) {
     tail_ += bytes;
+    BeforeHandingOver();
     header_->ring_tail.store(
         tail_, std::memory_order_seq_cst);  // before the load below, as the server's are the other way round
     const uint32_t asleep = header_->server_asleep.load(std::memory_order_seq_cst);

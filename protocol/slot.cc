@@ -26,14 +26,14 @@ uint32_t SlotPool::Claim() {
 
 bool AwaitSlot(SlotHeader* slot, int spins, const std::atomic<bool>& gone) {
   for (int i = 0; i < spins; ++i) {
-    if (slot->state.load(std::memory_order_acquire) == SlotHeader::kDone) return true;
+    if (IsDone(slot)) return true;
     SpinPause();
   }
   uint32_t expected = SlotHeader::kWaiting;
   slot->state.compare_exchange_strong(expected, SlotHeader::kAsleep, std::memory_order_acq_rel);
   constexpr int64_t kLookAgainNs =
       100'000'000;  // whoever learns that the server is gone may not know this slot
-  while (slot->state.load(std::memory_order_acquire) != SlotHeader::kDone) {
+  while (!IsDone(slot)) {
     if (gone.load(std::memory_order_acquire)) return false;
     FutexWait(&slot->state, SlotHeader::kAsleep, kLookAgainNs);
   }

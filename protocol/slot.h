@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/futex.h"
+#include "base/other_process.h"
 #include "cuda/driver_types.h"
 #include "protocol/segment.h"
 
@@ -57,6 +58,13 @@ class SlotPool {
 
 /// Client: marks a claimed slot as waiting; before the frame is submitted.
 inline void ArmSlot(SlotHeader* slot) { slot->state.store(SlotHeader::kWaiting, std::memory_order_relaxed); }
+
+/// Client: whether the answer is there.
+inline bool IsDone(const SlotHeader* slot) {
+  if (slot->state.load(std::memory_order_acquire) != SlotHeader::kDone) return false;
+  AfterHearingBack();
+  return true;
+}
 
 /// Client: waits until the slot is done, spinning `spins` turns first. False once `gone` is true and it is
 /// not done.

@@ -1,6 +1,7 @@
 #include "protocol/staging.h"
 
 #include "base/futex.h"
+#include "base/other_process.h"
 
 namespace cuplex {
 
@@ -14,7 +15,9 @@ void FinishBlock(const Segment& s, uint32_t index, StagingBlock::State state, CU
 bool AwaitBlock(StagingBlock* block, int spins, const std::atomic<bool>& gone) {
   auto in_flight = [&] {
     const uint32_t s = block->state.load(std::memory_order_acquire);
-    return s == StagingBlock::kInFlight || s == StagingBlock::kInFlightAsleep;
+    if (s == StagingBlock::kInFlight || s == StagingBlock::kInFlightAsleep) return true;
+    AfterHearingBack();
+    return false;
   };
   for (int i = 0; i < spins; ++i) {
     if (!in_flight()) return true;

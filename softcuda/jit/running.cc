@@ -5,7 +5,9 @@
 #include <memory>
 #include <mutex>
 
+#include <pthread.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 namespace cuplex::softcuda {
 namespace {
@@ -50,6 +52,9 @@ void PassOn(int number, siginfo_t* info, void* context) {
 void OnSignal(int number, siginfo_t* info, void* context) {
   Running* running = t_running;
   if (running && running->in_code) {
+    // A fault leaves by a jump that restores no mask. With NODEFER there is nothing to restore, unless
+    // somebody installs the handlers otherwise than was asked for, as the thread sanitizer does.
+    pthread_sigmask(SIG_SETMASK, &static_cast<ucontext_t*>(context)->uc_sigmask, nullptr);
     if (number == kAbortSignal) {
       if (running->aborted && running->aborted->load(std::memory_order_relaxed)) {
         RaiseFault(*running, Fault::Kind::kAborted, 0, "");
