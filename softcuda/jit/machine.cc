@@ -1,5 +1,6 @@
 #include "softcuda/jit/machine.h"
 
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -144,8 +145,37 @@ void Optimise(llvm::Module& module, llvm::TargetMachine& target, int level) {
 
 }  // namespace
 
+/// What links code for the process. Starting one takes longer than linking a kernel; so it starts once and
+/// stays, and each machine has a place of its own in it.
+Result<llvm::orc::LLJIT*> Linker() {
+  static const auto linker = []() -> Result<llvm::orc::LLJIT*> {
+    TRY(auto host, Host());
+    auto jit = llvm::orc::LLJITBuilder()
+                   .setJITTargetMachineBuilder(std::move(host))
+                   .setPlatformSetUp(llvm::orc::setUpInactivePlatform)
+                   .create();
+    if (!jit) return FromLlvm(jit.takeError(), "cannot start the compiler");
+    // Code sees the runtime's functions and nothing else of the process.
+    llvm::orc::SymbolMap symbols;
+    for (const RuntimeSymbol& s : RuntimeSymbols()) {
+      symbols[(*jit)->mangleAndIntern(s.name)] = {llvm::orc::ExecutorAddr::fromPtr(s.address),
+                                                  llvm::JITSymbolFlags::Exported};
+    }
+    if (auto error = (*jit)->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(symbols)))) {
+      return FromLlvm(std::move(error), "cannot define the runtime's functions");
+    }
+    return jit->release();
+  }();
+  return linker;
+}
+
 Machine::Machine(int level, CodeCache* cache) : level_(level), cache_(cache) {}
-Machine::~Machine() = default;
+
+Machine::~Machine() {
+  if (!code_) return;
+  // Takes the code away. What could fail here is a platform's, and there is none.
+  llvm::consumeError(jit_->getExecutionSession().removeJITDylib(*code_));
+}
 
 const std::string& MachineIdentity() {
   static const std::string identity = []() -> std::string {
@@ -167,20 +197,12 @@ Result<std::unique_ptr<llvm::TargetMachine>> MakeTarget() {
 }
 
 Status Machine::Start() {
-  if (jit_) return {};
-  TRY(auto host, Host());
-  auto jit = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(host)).create();
-  if (!jit) return FromLlvm(jit.takeError(), "cannot start the compiler");
-  // Code sees the runtime's functions and nothing else of the process.
-  llvm::orc::SymbolMap symbols;
-  for (const RuntimeSymbol& s : RuntimeSymbols()) {
-    symbols[(*jit)->mangleAndIntern(s.name)] = {llvm::orc::ExecutorAddr::fromPtr(s.address),
-                                                llvm::JITSymbolFlags::Exported};
-  }
-  if (auto error = (*jit)->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(symbols)))) {
-    return FromLlvm(std::move(error), "cannot define the runtime's functions");
-  }
-  jit_ = std::move(*jit);
+  if (code_) return {};
+  TRY(jit_, Linker());
+  static std::atomic<uint64_t> machines{0};
+  auto& code = jit_->getExecutionSession().createBareJITDylib(fmt::format("machine {}", ++machines));
+  code.addToLinkOrder(jit_->getMainJITDylib());
+  code_ = &code;
   return {};
 }
 
@@ -189,7 +211,7 @@ Status Machine::Define(const std::string& symbol, uintptr_t address) {
   TRY(Start());
   llvm::orc::SymbolMap symbols;
   symbols[jit_->mangleAndIntern(symbol)] = {llvm::orc::ExecutorAddr(address), llvm::JITSymbolFlags::Exported};
-  if (auto error = jit_->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(symbols)))) {
+  if (auto error = code_->define(llvm::orc::absoluteSymbols(std::move(symbols)))) {
     return FromLlvm(std::move(error), "cannot define a symbol");
   }
   return {};
@@ -247,10 +269,10 @@ Result<Machine::Built> Machine::Build(const Digest& key, const Emit& emit) {
   std::lock_guard hold(lock_);
   if (auto it = built_.find(symbol); it != built_.end()) return it->second;  // another thread was faster
   llvm::StringRef bytes(reinterpret_cast<const char*>(entry->code.data()), entry->code.size());
-  if (auto error = jit_->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(bytes, symbol))) {
+  if (auto error = jit_->addObjectFile(*code_, llvm::MemoryBuffer::getMemBufferCopy(bytes, symbol))) {
     return FromLlvm(std::move(error), "cannot add a kernel's code");
   }
-  auto address = jit_->lookup(symbol);
+  auto address = jit_->lookup(*code_, symbol);
   if (!address) return FromLlvm(address.takeError(), "cannot link a kernel's code");
   Built built{address->toPtr<void*>(), std::move(entry->facts)};
   built_.emplace(symbol, built);

@@ -1,7 +1,8 @@
 // Machine: LLVM's compiler in this process, and the cache of what it made before. Takes what makes an LLVM
 // module, gives back the address of its function. Any thread.
 //
-// One Machine per Program, so that a program's code goes when it goes.
+// One Machine per Program, so that a program's code goes when it goes. What links it is the process's and
+// stays.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,9 @@ namespace llvm {
 class TargetMachine;
 }
 namespace llvm::orc {
+class JITDylib;
 class LLJIT;
-}
+}  // namespace llvm::orc
 
 namespace cuplex::softcuda {
 
@@ -58,8 +60,9 @@ class Machine {
   const int level_;
   CodeCache* const cache_;
   std::mutex lock_;
-  std::unique_ptr<llvm::orc::LLJIT> jit_;  // under lock_ until it is there
-  std::map<std::string, Built> built_;     // under lock_; by symbol
+  llvm::orc::LLJIT* jit_ = nullptr;      // the process's; under lock_ until it is there
+  llvm::orc::JITDylib* code_ = nullptr;  // this machine's in it; likewise
+  std::map<std::string, Built> built_;   // under lock_; by symbol
 };
 
 /// What code is generated for: this processor.
