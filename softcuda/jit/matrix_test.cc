@@ -70,8 +70,10 @@ void PutBits(std::vector<uint32_t>& words, size_t at, unsigned bits, uint64_t va
 }
 uint64_t Mask(unsigned bits) { return bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1; }
 
-class Matrices : public TestRig {
+class Matrices : public TestRig, public ::testing::WithParamInterface<Path> {
  protected:
+  std::shared_ptr<Program> Load(const std::string& body) { return TestRig::Load(body, {.path = GetParam()}); }
+
   std::mt19937 random_{5};
 
   Matrix Fill(unsigned rows, unsigned columns, const Coding& of) {
@@ -217,7 +219,7 @@ class Matrices : public TestRig {
   }
 };
 
-TEST_F(Matrices, WmmaOfHalvesInEveryShapeAndLayout) {
+TEST_P(Matrices, WmmaOfHalvesInEveryShapeAndLayout) {
   struct Shape {
     const char* name;
     unsigned m, n;
@@ -234,7 +236,7 @@ TEST_F(Matrices, WmmaOfHalvesInEveryShapeAndLayout) {
   }
 }
 
-TEST_F(Matrices, WmmaOfOtherTypes) {
+TEST_P(Matrices, WmmaOfOtherTypes) {
   struct Shape {
     const char* name;
     unsigned m, n, a16, b16, a8, b8;
@@ -269,7 +271,7 @@ TEST_F(Matrices, WmmaOfOtherTypes) {
 using P = std::pair<unsigned, unsigned>;
 P Accumulator(unsigned lane, unsigned i) { return {lane / 4 + (i < 2 ? 0 : 8), lane % 4 * 2 + (i & 1)}; }
 
-TEST_F(Matrices, MmaOfSixteenBits) {
+TEST_P(Matrices, MmaOfSixteenBits) {
   auto a16 = [](unsigned l, unsigned i) {
     bool upper = i < 2 || (i >= 4 && i < 6);
     return P{l / 4 + (upper ? 0 : 8), l % 4 * 2 + (i & 1) + (i < 4 ? 0 : 8)};
@@ -291,7 +293,7 @@ TEST_F(Matrices, MmaOfSixteenBits) {
       Accumulator, Accumulator);
 }
 
-TEST_F(Matrices, MmaOfThirtyTwoAndSixtyFourBits) {
+TEST_P(Matrices, MmaOfThirtyTwoAndSixtyFourBits) {
   auto a4 = [](unsigned l, unsigned i) { return P{l / 4 + (i ? 8 : 0), l % 4}; };
   auto b4 = [](unsigned l, unsigned) { return P{l % 4, l / 4}; };
   auto a8 = [](unsigned l, unsigned i) { return P{l / 4 + (i & 1 ? 8 : 0), l % 4 + (i < 2 ? 0 : 4)}; };
@@ -314,7 +316,7 @@ TEST_F(Matrices, MmaOfThirtyTwoAndSixtyFourBits) {
       Accumulator, Accumulator);
 }
 
-TEST_F(Matrices, MmaOfBytesNibblesAndBits) {
+TEST_P(Matrices, MmaOfBytesNibblesAndBits) {
   auto square = [](unsigned width) {  // m8: one word a lane
     return [width](unsigned l, unsigned i) { return P{l / 4, width * (l % 4) + i}; };
   };
@@ -374,7 +376,7 @@ TEST_F(Matrices, MmaOfBytesNibblesAndBits) {
 }
 
 // mma.m8n8k4 on halves: four products, each by lanes q .. q+3 and q+16 .. q+19.
-TEST_F(Matrices, MmaOfQuadPairs) {
+TEST_P(Matrices, MmaOfQuadPairs) {
   for (unsigned layouts = 0; layouts < 16; ++layouts) {
     bool a_col = layouts & 1, b_col = layouts & 2, c_half = layouts & 4, d_half = layouts & 8;
     if (c_half && !d_half) continue;  // PTX has no such combination for this shape
@@ -413,7 +415,7 @@ TEST_F(Matrices, MmaOfQuadPairs) {
 
 // ------------------------------------------------------------------------------------- rounding, limits
 
-TEST_F(Matrices, HalfResultIsRoundedOnce) {
+TEST_P(Matrices, HalfResultIsRoundedOnce) {
   // 2048 + 1 + 1: halves beyond 2048 are even, so rounding after each step would stay at 2048.
   std::vector<uint32_t> a(32 * 2), b(32), c(32 * 2), want(32 * 2);
   for (unsigned lane = 0; lane < 32; ++lane) {
@@ -425,7 +427,7 @@ TEST_F(Matrices, HalfResultIsRoundedOnce) {
   ExpectRegisters("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16", ".b32", a, b, c, want);
 }
 
-TEST_F(Matrices, SumsRunByRisingK) {
+TEST_P(Matrices, SumsRunByRisingK) {
   // 2^24 + 1 is 2^24 in f32, and then -2^24 leaves nothing; the other way round 1 is left.
   std::vector<uint32_t> a(32 * 4), b(32 * 2), c(32 * 4), want(32 * 4);
   auto one = static_cast<uint32_t>(FloatBits(1)), big = static_cast<uint32_t>(FloatBits(16777216)),
@@ -445,7 +447,7 @@ TEST_F(Matrices, SumsRunByRisingK) {
   ExpectRegisters("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", ".b32", a, b, c, want);
 }
 
-TEST_F(Matrices, IntegersWrapOrClamp) {
+TEST_P(Matrices, IntegersWrapOrClamp) {
   std::vector<uint32_t> a(32, 0x01010101), b(32, 0x01010101), c(64, 0x7fffffff);
   ExpectRegisters("mma.sync.aligned.m8n8k16.row.col.satfinite.s32.s8.s8.s32", ".b32", a, b, c,
                   std::vector<uint32_t>(64, 0x7fffffff));
@@ -455,7 +457,7 @@ TEST_F(Matrices, IntegersWrapOrClamp) {
   ExpectRegisters("mma.sync.aligned.m8n8k16.row.col.satfinite.s32.s8.u8.s32", ".b32", minus, b, low, low);
 }
 
-TEST_F(Matrices, DoublesRoundAsAsked) {
+TEST_P(Matrices, DoublesRoundAsAsked) {
   // 1 + 2^-60, from one product.
   std::vector<uint32_t> a(64), b(64), c(128);
   for (unsigned lane = 0; lane < 32; ++lane) {
@@ -476,7 +478,7 @@ TEST_F(Matrices, DoublesRoundAsAsked) {
   }
 }
 
-TEST_F(Matrices, SpecialValuesOfFactors) {
+TEST_P(Matrices, SpecialValuesOfFactors) {
   // k = 0 alone: infinity times zero, infinity times one, subnormal halves.
   auto run = [&](uint32_t x, uint32_t y, float want) {
     std::vector<uint32_t> a(64), b(32), c(128), d(128, static_cast<uint32_t>(FloatBits(want)));
@@ -527,7 +529,7 @@ class Tiles : public Matrices {
   }
 };
 
-TEST_F(Tiles, LdmatrixGivesEachLaneTwoOfARow) {
+TEST_P(Tiles, LdmatrixGivesEachLaneTwoOfARow) {
   auto memory = Words();
   // Row r of tile j lies at 16 * perm: lane l names row (5 * l) % 32.
   std::string address =
@@ -555,7 +557,7 @@ TEST_F(Tiles, LdmatrixGivesEachLaneTwoOfARow) {
   }
 }
 
-TEST_F(Tiles, StmatrixIsTheInverse) {
+TEST_P(Tiles, StmatrixIsTheInverse) {
   auto memory = Words();
   for (const char* trans : {"", ".trans"}) {
     // To the upper 512 bytes, and back as plain words: lane l reads 16 bytes there.
@@ -574,7 +576,7 @@ TEST_F(Tiles, StmatrixIsTheInverse) {
   }
 }
 
-TEST_F(Tiles, MovmatrixTransposes) {
+TEST_P(Tiles, MovmatrixTransposes) {
   auto memory = Words();
   auto got = RunTiles(R"(
     shl.b32 %t2, %i, 2; add.u32 %at, %at, %t2; ld.shared.u32 %r1, [%at];
@@ -588,7 +590,7 @@ TEST_F(Tiles, MovmatrixTransposes) {
   }
 }
 
-TEST_F(Tiles, AddressesAreChecked) {
+TEST_P(Tiles, AddressesAreChecked) {
   auto fault = [&](const std::string& code) {
     auto program = Load(
         ".visible .entry run()\n{\n.reg .b32 %r<8>; .reg .f32 %f<8>; .shared .align 16 .b8 smem[1024];\n" +
@@ -608,7 +610,7 @@ TEST_F(Tiles, AddressesAreChecked) {
             Fault::Kind::kIllegalAddress);
 }
 
-TEST_F(Matrices, WhatPtxDoesNotHaveIsRefused) {
+TEST_P(Matrices, WhatPtxDoesNotHaveIsRefused) {
   for (const char* text : {
            "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%f0, %f1, %f2, %f3}, {%r0, %r1, %r2, %r3}, "
            "{%r4, %r5}, {%f0, %f1, %f2, %f3};",
@@ -622,6 +624,9 @@ TEST_F(Matrices, WhatPtxDoesNotHaveIsRefused) {
     EXPECT_FALSE(program.ok()) << text;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Paths, Matrices, ::testing::Values(Path::kAuto, Path::kSteps));
+INSTANTIATE_TEST_SUITE_P(Paths, Tiles, ::testing::Values(Path::kAuto, Path::kSteps));
 
 }  // namespace
 }  // namespace cuplex::softcuda

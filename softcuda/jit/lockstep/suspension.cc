@@ -80,6 +80,7 @@ class Splitter {
       if (IsCheap(*i)) Remake(*i);
     }
     live = LiveAcross();
+    if (RemakeFromKept(live)) live = LiveAcross();
     Split(live);
     return Total();
   }
@@ -226,13 +227,80 @@ class Splitter {
 
   Value* Copy(Value* v, Instruction* before) {
     auto* i = llvm::dyn_cast<Instruction>(v);
-    if (!i || !i->getType()->isVectorTy()) return v;
+    if (!i || !i->getType()->isVectorTy() || anchors_.contains(v)) return v;
     Instruction* clone = i->clone();
     clone->insertBefore(before);
     for (unsigned n = 0; n < clone->getNumOperands(); ++n) {
       clone->setOperand(n, Copy(clone->getOperand(n), clone));
     }
     return clone;
+  }
+
+  /// Whether the value follows, for less than keeping it costs, from what `kept` holds for certain.
+  static bool Follows(const Value* v, const std::set<const Value*>& kept, unsigned depth = 0) {
+    if (!v->getType()->isVectorTy() || llvm::isa<llvm::Constant>(v) || (depth && kept.contains(v))) {
+      return true;
+    }
+    auto* i = llvm::dyn_cast<Instruction>(v);
+    if (!i || depth > kDeepestRemake) return false;
+    switch (i->getOpcode()) {
+      case Instruction::InsertElement:
+      case Instruction::ShuffleVector:
+      case Instruction::Add:
+      case Instruction::Sub:
+      case Instruction::ZExt:
+      case Instruction::SExt:
+      case Instruction::Trunc:
+      case Instruction::And:
+      case Instruction::Or:
+      case Instruction::Shl:
+      case Instruction::GetElementPtr:
+      case Instruction::IntToPtr:
+      case Instruction::PtrToInt:
+        break;
+      default:
+        return false;
+    }
+    return std::all_of(i->op_begin(), i->op_end(),
+                       [&](const Value* o) { return Follows(o, kept, depth + 1); });
+  }
+
+  /// Remakes what follows from other values that are kept wherever it would be. True where there was any.
+  bool RemakeFromKept(const std::vector<Instruction*>& live) {
+    llvm::DenseMap<const Value*, llvm::BitVector> where;
+    for (const Instruction* i : live) where[i] = llvm::BitVector(static_cast<unsigned>(live_.size()));
+    for (unsigned k = 0; k < live_.size(); ++k) {
+      for (const Instruction* i : live_[k]) where[i].set(k);
+    }
+    // What others are made from stays kept.
+    std::set<const Value*> base, remade;
+    std::vector<Instruction*> work;
+    for (Instruction* i : live) {
+      if (!i->getType()->isVectorTy() || base.contains(i)) continue;
+      std::set<const Value*> kept;
+      std::vector<const Value*> near = {i};
+      for (unsigned depth = 0; depth <= kDeepestRemake; ++depth) {
+        std::vector<const Value*> next;
+        for (const Value* v : near) {
+          auto* user = llvm::dyn_cast<Instruction>(v);
+          if (!user || (depth && kept.contains(v))) continue;
+          for (const Value* o : user->operands()) {
+            auto it = where.find(o);
+            if (it != where.end() && !remade.contains(o) && !where[i].test(it->second)) kept.insert(o);
+            next.push_back(o);
+          }
+        }
+        near = std::move(next);
+      }
+      if (!Follows(i, kept)) continue;
+      base.insert(kept.begin(), kept.end());
+      remade.insert(i);
+      work.push_back(i);
+      anchors_.insert(kept.begin(), kept.end());
+    }
+    for (Instruction* i : work) Remake(*i);
+    anchors_.clear();
+    return !work.empty();
   }
 
   /// Makes the value anew in every block that uses it.
@@ -391,6 +459,7 @@ class Splitter {
   const llvm::DataLayout& layout_;
   uint32_t bytes_ = sizeof(Warp);
   std::vector<Point> points_;
+  std::set<const Value*> anchors_;               // what is kept while others are made from it
   std::vector<std::vector<Instruction*>> live_;  // by point
 };
 
