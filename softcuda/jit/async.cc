@@ -139,7 +139,9 @@ Status EmitCp(Emitter& e, const Instruction& in) {
     return e.Refuse(in, "copies a size other than 4, 8 or 16");
   }
   TRY(Value * to, e.Address(in, in.operands[0], Space::kShared, size));
-  if (given == 3) {
+  bool whole =
+      given == 3 || (in.operands[3].kind == ptx::OperandKind::kInteger && in.operands[3].bits == size);
+  if (whole) {
     TRY(Value * from, e.Address(in, in.operands[1], Space::kGlobal, size));
     auto* type =
         size == 16 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(e.Int(64), 2)) : e.Int(size * 8);

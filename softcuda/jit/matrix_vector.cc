@@ -33,7 +33,7 @@ using FourFloats = float __attribute__((vector_size(16)));
 #define CUPLEX_INLINE [[gnu::always_inline]] static inline
 
 template <typename V, typename T>
-CUPLEX_INLINE V Get(const T* at) {
+CUPLEX_INLINE V Get512(const T* at) {
   V v;
   __builtin_memcpy(&v, __builtin_assume_aligned(at, 64), sizeof(V));
   return v;
@@ -65,6 +65,10 @@ CUPLEX_INLINE V Turn(V low, V high) {
                                  i + 9, i + 17, i + 25, i + 5, i + 13, i + 21, i + 29);
 }
 
+/// What was written there is read from there: the compiler would rather shuffle what it has in registers, and
+/// shuffling is what there is least room for.
+CUPLEX_INLINE void InMemory(const void* at) { asm volatile("" : : "r"(at) : "memory"); }
+
 template <unsigned n, typename F>
 CUPLEX_INLINE void Each(F&& body) {
   [&]<unsigned... i>(std::integer_sequence<unsigned, i...>) __attribute__((always_inline)) {
@@ -81,15 +85,70 @@ CUPLEX_INLINE Floats FloatsOfHalves(Words low_bits) {
       _mm512_cvtph_ps(_mm512_cvtepi32_epi16(reinterpret_cast<__m512i>(low_bits))));
 }
 
+/// What the others share: a vector for each part of 16 words of a, and b turned part by part.
+template <typename Element>
+struct ByParts {
+  template <unsigned part>
+  CUPLEX_INLINE Floats Row(const uint32_t* words) {
+    return Element::template Get<part>(Get512<Words>(words));
+  }
+  /// Element `step` of each of four rows, in all of its group.
+  template <unsigned step>
+  CUPLEX_INLINE Floats Factor(const Floats* rows) {
+    return Repeat<step / Element::kParts>(rows[step % Element::kParts]);
+  }
+  /// 8 columns of a tile by k: in line Line(k) 4 even columns, then 4 odd ones.
+  static constexpr unsigned Line(unsigned step) {
+    return step % Element::kParts * 4 + step / Element::kParts;
+  }
+  CUPLEX_INLINE void TurnTile(const uint32_t* words, float (*lines)[8]) {
+    auto low = Get512<Words>(words), high = Get512<Words>(words + 16);
+    Each<Element::kParts>([&](auto part) __attribute__((always_inline)) {
+      Floats x = Element::template Get<part>(low), y = Element::template Get<part>(high);
+      Put(lines[4 * part], Turn<0>(x, y));
+      Put(lines[4 * part + 2], Turn<1>(x, y));
+    });
+  }
+};
+
 struct Half {
   static constexpr MatrixType kType = MatrixType::kF16;
   static constexpr unsigned kParts = 2;
+  // Halves are best converted eight words at a time, straight from memory. Of a, vector 0 is the first four
+  // elements of each row, vector 1 the others.
+  CUPLEX_INLINE Floats Convert(const void* halves) {
+    return reinterpret_cast<Floats>(_mm512_cvtph_ps(_mm256_load_si256(static_cast<const __m256i*>(halves))));
+  }
+  template <unsigned part>
+  CUPLEX_INLINE Floats Row(const uint32_t* words) {
+    constexpr int i = 4 * part;
+    return __builtin_shufflevector(Convert(words), Convert(words + 8), i, i + 1, i + 2, i + 3, i + 8, i + 9,
+                                   i + 10, i + 11, i + 16, i + 17, i + 18, i + 19, i + 24, i + 25, i + 26,
+                                   i + 27);
+  }
+  template <unsigned step>
+  CUPLEX_INLINE Floats Factor(const Floats* rows) {
+    return Repeat<step % 4>(rows[step / 4]);
+  }
+  static constexpr unsigned Line(unsigned step) { return step; }
+  CUPLEX_INLINE void TurnTile(const uint32_t* words, float (*lines)[8]) {
+    auto low = Get512<Shorts>(words), high = Get512<Shorts>(words + 16);
+    alignas(64) uint16_t turned[8][8];
+    Each<2>([&](auto four) __attribute__((always_inline)) {
+      [&]<unsigned... i>(std::integer_sequence<unsigned, i...>) __attribute__((always_inline)) {
+        Put(turned[4 * four],
+            __builtin_shufflevector(low, high, (i % 4 * 16 + i / 4 % 2 * 8 + i / 8 + 4 * four)...));
+      }(std::make_integer_sequence<unsigned, 32>());
+    });
+    InMemory(turned);
+    for (unsigned k = 0; k < 8; k += 2) Put(lines[k], Convert(turned[k]));
+  }
   template <unsigned part>
   CUPLEX_INLINE Floats Get(Words w) {
     return FloatsOfHalves(w >> 16 * part);
   }
 };
-struct Brain {
+struct Brain : ByParts<Brain> {
   static constexpr MatrixType kType = MatrixType::kBf16;
   static constexpr unsigned kParts = 2;
   template <unsigned part>
@@ -97,7 +156,7 @@ struct Brain {
     return reinterpret_cast<Floats>(part ? w & 0xffff0000 : w << 16);
   }
 };
-struct Tf32 {
+struct Tf32 : ByParts<Tf32> {
   static constexpr MatrixType kType = MatrixType::kTf32;
   static constexpr unsigned kParts = 1;
   template <unsigned>
@@ -105,7 +164,7 @@ struct Tf32 {
     return reinterpret_cast<Floats>(w & 0xffffe000);
   }
 };
-struct E5m2 {
+struct E5m2 : ByParts<E5m2> {
   static constexpr MatrixType kType = MatrixType::kE5m2;
   static constexpr unsigned kParts = 4;
   template <unsigned part>
@@ -113,7 +172,7 @@ struct E5m2 {
     return FloatsOfHalves((w >> 8 * part & 0xff) << 8);
   }
 };
-struct E4m3 {
+struct E4m3 : ByParts<E4m3> {
   static constexpr MatrixType kType = MatrixType::kE4m3;
   static constexpr unsigned kParts = 4;
   template <unsigned part>
@@ -144,7 +203,7 @@ CUPLEX_INLINE void LoadHalves(Sum& sum, const uint32_t* c, unsigned halves, unsi
   for (unsigned strip = 0; strip < strips; ++strip) {
     for (unsigned half = 0; half < halves; ++half) {
       for (unsigned q = 0; q < 2; ++q) {
-        auto w = Get<Words>(c + (strip * halves + half) * 32 + 16 * q);
+        auto w = Get512<Words>(c + (strip * halves + half) * 32 + 16 * q);
         sum.at[half][q][strip][0] = Half::Get<0>(w);
         sum.at[half][q][strip][1] = Half::Get<1>(w);
       }
@@ -171,19 +230,13 @@ void MultiplyFloats(uint64_t, const void* fragment_a, const void* fragment_b, co
   const auto* c = static_cast<const uint32_t*>(fragment_c);
   auto* d = static_cast<uint32_t*>(fragment_d);
 
-  // b, by tile and eighth of n, part and word: 4 even columns, 4 odd ones.
-  alignas(64) float turned[tiles][strips][parts][4][8];
+  alignas(64) float turned[tiles][strips][tile_b][8];
   for (unsigned strip = 0; strip < strips; ++strip) {
     for (unsigned tile = 0; tile < tiles; ++tile) {
-      const uint32_t* from = b + (strip * tiles + tile) * 32;
-      auto low = Get<Words>(from), high = Get<Words>(from + 16);
-      Each<parts>([&](auto part) __attribute__((always_inline)) {
-        Floats x = B::template Get<part>(low), y = B::template Get<part>(high);
-        Put(turned[tile][strip][part][0], Turn<0>(x, y));
-        Put(turned[tile][strip][part][2], Turn<1>(x, y));
-      });
+      B::TurnTile(b + (strip * tiles + tile) * 32, turned[tile][strip]);
     }
   }
+  InMemory(turned);
   Sums<Floats, halves, strips> sum;
   if constexpr (half_c) {
     LoadHalves(sum, c, halves, strips);
@@ -192,7 +245,7 @@ void MultiplyFloats(uint64_t, const void* fragment_a, const void* fragment_b, co
       for (unsigned half = 0; half < halves; ++half) {
         for (unsigned q = 0; q < 2; ++q) {
           for (unsigned i = 0; i < 2; ++i) {
-            sum.at[half][q][strip][i] = Get<Floats>(c + PlaceOf(halves, half, q, strip, i));
+            sum.at[half][q][strip][i] = Get512<Floats>(c + PlaceOf(halves, half, q, strip, i));
           }
         }
       }
@@ -202,19 +255,18 @@ void MultiplyFloats(uint64_t, const void* fragment_a, const void* fragment_b, co
   Each<tiles>([&](auto tile) __attribute__((always_inline)) {
     Floats rows[halves][2][parts];
     Each<halves * 2>([&](auto at) __attribute__((always_inline)) {
-      auto w = Get<Words>(a + (tile * halves + at / 2) * 32 + at % 2 * 16);
+      const uint32_t* from = a + (tile * halves + at / 2) * 32 + at % 2 * 16;
       Each<parts>([&](auto part) __attribute__((always_inline)) {
-        rows[at / 2][at % 2][part] = A::template Get<part>(w);
+        rows[at / 2][at % 2][part] = A::template Row<part>(from);
       });
     });
     Each<tile_a>([&](auto step) __attribute__((always_inline)) {
-      constexpr unsigned t = step / parts, part = step % parts;
       Floats columns[strips][2];
       Each<strips * 2>([&](auto at) __attribute__((always_inline)) {
-        columns[at / 2][at % 2] = Spread<Floats>(turned[tile][at / 2][part][t] + at % 2 * 4);
+        columns[at / 2][at % 2] = Spread<Floats>(turned[tile][at / 2][B::Line(step)] + at % 2 * 4);
       });
       Each<halves * 2>([&](auto at) __attribute__((always_inline)) {
-        Floats factor = Repeat<t>(rows[at / 2][at % 2][part]);
+        Floats factor = A::template Factor<step>(rows[at / 2][at % 2]);
         Each<strips * 2>([&](auto of) __attribute__((always_inline)) {
           Floats& to = sum.at[at / 2][at % 2][of / 2][of % 2];
           to = __builtin_elementwise_fma(factor, columns[of / 2][of % 2], to);
@@ -263,10 +315,11 @@ void MultiplyBytes(uint64_t op, const void* fragment_a, const void* fragment_b, 
   for (unsigned strip = 0; strip < strips; ++strip) {
     for (unsigned tile = 0; tile < tiles; ++tile) {
       const uint32_t* from = b + (strip * tiles + tile) * 32;
-      auto low = Get<Words>(from), high = Get<Words>(from + 16);
+      auto low = Get512<Words>(from), high = Get512<Words>(from + 16);
       Put(turned[tile][strip][0], Turn<0>(low, high));
       Put(turned[tile][strip][2], Turn<1>(low, high));
     }
+    InMemory(turned);
     if constexpr (same) {
       Words ones = Words{} + 0x01010101;
       for (unsigned tile = 0; tile < tiles; ++tile) {
@@ -292,7 +345,7 @@ void MultiplyBytes(uint64_t op, const void* fragment_a, const void* fragment_b, 
   Each<tiles>([&](auto tile) __attribute__((always_inline)) {
     Each<4>([&](auto t) __attribute__((always_inline)) {
       Each<halves * 2>([&](auto at) __attribute__((always_inline)) {
-        auto w = Get<Words>(a + (tile * halves + at / 2) * 32 + at % 2 * 16);
+        auto w = Get512<Words>(a + (tile * halves + at / 2) * 32 + at % 2 * 16);
         if (same) w ^= 0x80808080;
         Words factor = Repeat<t>(w);
         Each<strips * 2>([&](auto of) __attribute__((always_inline)) {
@@ -308,7 +361,7 @@ void MultiplyBytes(uint64_t op, const void* fragment_a, const void* fragment_b, 
       for (unsigned q = 0; q < 2; ++q) {
         for (unsigned i = 0; i < 2; ++i) {
           unsigned place = PlaceOf(halves, half, q, strip, i);
-          Signed before = Get<Signed>(c + place), made = sum.at[half][q][strip][i];
+          Signed before = Get512<Signed>(c + place), made = sum.at[half][q][strip][i];
           // As unsigned numbers: they wrap.
           Signed after =
               satfinite
@@ -340,18 +393,18 @@ void MultiplyDoubles(uint64_t, const void* fragment_a, const void* fragment_b, c
   for (unsigned half = 0; half < halves; ++half) {
     Doubles sum[2][4];
     for (unsigned i = 0; i < 2; ++i) {
-      for (unsigned q = 0; q < 4; ++q) sum[i][q] = Get<Doubles>(c + ((2 * half + i) * 4 + q) * 8);
+      for (unsigned q = 0; q < 4; ++q) sum[i][q] = Get512<Doubles>(c + ((2 * half + i) * 4 + q) * 8);
     }
     for (unsigned tile = 0; tile < tiles; ++tile) {
       // Columns 0, 1 | 2, 3 | ...: of each two vectors the even columns, then the odd ones, by k.
       Doubles x[4];
-      for (unsigned q = 0; q < 4; ++q) x[q] = Get<Doubles>(b + (tile * 4 + q) * 8);
+      for (unsigned q = 0; q < 4; ++q) x[q] = Get512<Doubles>(b + (tile * 4 + q) * 8);
       Doubles k02[2] = {__builtin_shufflevector(x[0], x[1], 0, 8, 2, 10, 4, 12, 6, 14),
                         __builtin_shufflevector(x[2], x[3], 0, 8, 2, 10, 4, 12, 6, 14)};
       Doubles k13[2] = {__builtin_shufflevector(x[0], x[1], 1, 9, 3, 11, 5, 13, 7, 15),
                         __builtin_shufflevector(x[2], x[3], 1, 9, 3, 11, 5, 13, 7, 15)};
       Doubles rows[4];
-      for (unsigned q = 0; q < 4; ++q) rows[q] = Get<Doubles>(a + ((tile * halves + half) * 4 + q) * 8);
+      for (unsigned q = 0; q < 4; ++q) rows[q] = Get512<Doubles>(a + ((tile * halves + half) * 4 + q) * 8);
       Each<4>([&](auto t) __attribute__((always_inline)) {
         const Doubles* from = t % 2 ? k13 : k02;
         constexpr int e = t / 2 * 2, o = e + 4;
