@@ -97,24 +97,32 @@ void Transpose(uint64_t bits, const void* from, void* to) {
 }
 
 // Of RowsOf, from the lowest bit: eighths of the rows 8, tiles of k 8, log2 of the alignment 4, whether a
-// tile comes after all eighths, whether the address is one in .shared.
-constexpr unsigned kTilesAt = 8, kAlignmentAt = 16, kTilesLastAt = 20, kSharedAt = 21;
+// tile comes after all eighths, whether the address is one in .shared, whether registers are of 64 bits.
+constexpr unsigned kTilesAt = 8, kAlignmentAt = 16, kTilesLastAt = 20, kSharedAt = 21, kWideAt = 22;
 
-/// A factor's fragment whose rows run along k in memory, `line_bytes` apart: 16 bytes a row and tile.
-void LoadRows(uint32_t rows, uint64_t address, uint64_t line_bytes, void* fragment) {
+template <unsigned bytes>
+void CopyRows(uint32_t rows, const std::byte* at, uint64_t line_bytes, std::byte* out) {
   unsigned eighths = rows & 255, tiles = rows >> kTilesAt & 255;
-  uint64_t bytes = (8 * eighths - 1) * line_bytes + 16 * tiles;
-  const std::byte* at = Reach(*CurrentRunning(), rows >> kSharedAt & 1, address, bytes,
-                              uint64_t{1} << (rows >> kAlignmentAt & 15));
   bool tiles_last = rows >> kTilesLastAt & 1;
-  auto* out = static_cast<std::byte*>(fragment);
   for (unsigned eighth = 0; eighth < eighths; ++eighth) {
     for (unsigned tile = 0; tile < tiles; ++tile) {
-      const std::byte* from = at + 8 * eighth * line_bytes + 16 * tile;
-      std::byte* to = out + (tiles_last ? tile * eighths + eighth : eighth * tiles + tile) * sizeof(Row);
-      for (unsigned g = 0; g < 8; ++g) std::memcpy(to + 16 * g, from + g * line_bytes, 16);
+      const std::byte* from = at + 8 * eighth * line_bytes + bytes * tile;
+      std::byte* to = out + (tiles_last ? tile * eighths + eighth : eighth * tiles + tile) * 8 * bytes;
+      for (unsigned g = 0; g < 8; ++g) std::memcpy(to + bytes * g, from + g * line_bytes, bytes);
     }
   }
+}
+
+/// A factor's fragment whose rows run along k in memory, `line_bytes` apart: a row and tile is what four
+/// lanes have, 16 bytes or 32.
+void LoadRows(uint32_t rows, uint64_t address, uint64_t line_bytes, void* fragment) {
+  unsigned eighths = rows & 255, tiles = rows >> kTilesAt & 255;
+  bool wide = rows >> kWideAt & 1;
+  uint64_t bytes = (8 * eighths - 1) * line_bytes + (wide ? 32 : 16) * tiles;
+  const std::byte* at = Reach(*CurrentRunning(), rows >> kSharedAt & 1, address, bytes,
+                              uint64_t{1} << (rows >> kAlignmentAt & 15));
+  auto* out = static_cast<std::byte*>(fragment);
+  wide ? CopyRows<32>(rows, at, line_bytes, out) : CopyRows<16>(rows, at, line_bytes, out);
 }
 
 template <typename F>
@@ -136,16 +144,17 @@ const char* SymbolOfMultiply(const MatrixOp& op) {
 }
 
 bool LoadsRows(const MatrixOp& op) {
-  return op.kind == MatrixKind::kLoad && op.part != MatrixPart::kC && !IsWide(op) &&
+  return op.kind == MatrixKind::kLoad && op.part != MatrixPart::kC &&
          op.column != (op.part == MatrixPart::kA);
 }
 
 uint32_t RowsOf(const MatrixOp& op) {
   unsigned bits = BitsOf(op.a), bytes = bits < 8 ? 4 : bits / 8;
-  unsigned eighths = (op.part == MatrixPart::kA ? op.m : op.n) / 8u, tiles = op.k * bits / 128;
+  unsigned eighths = (op.part == MatrixPart::kA ? op.m : op.n) / 8u,
+           tiles = op.k * bits / (IsWide(op) ? 256 : 128);
   return eighths | tiles << kTilesAt | static_cast<unsigned>(__builtin_ctz(bytes)) << kAlignmentAt |
          static_cast<unsigned>(op.part == MatrixPart::kA) << kTilesLastAt |
-         static_cast<unsigned>(op.shared) << kSharedAt;
+         static_cast<unsigned>(op.shared) << kSharedAt | static_cast<unsigned>(IsWide(op)) << kWideAt;
 }
 
 std::span<const RuntimeSymbol> MatrixSymbols() {
